@@ -207,10 +207,13 @@ pub fn bus_mastering_comes_and_goes_under_traffic<C: SimulatedCard>(make: Make<'
         rig.enable(0);
         rig.write(&port::THIS, 0, port::DESTINATION_IP, 0, u32::MAX);
         rig.put(0, datagram(0, 9, 5000, &[round; 50]));
+        // A host may be slow.
+        rig.advance(100 * US);
         let found = settle(&mut rig);
         let lengths: Vec<_> = found.iter().map(|payload| payload.bytes.len()).collect();
         assert_eq!(lengths, [50], "round {round}");
         rig.send(0, &[round; LEN]);
+        rig.advance(100 * US);
         assert_eq!(sent(&rig, 0).len(), 1, "round {round}");
     }
     assert!(host_count(&rig, host::WR_DISCARDED) > 0);
