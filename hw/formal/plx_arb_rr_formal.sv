@@ -25,7 +25,7 @@ module plx_arb_rr_formal (
     logic [3:0] owner;
     always_ff @(posedge clk) begin
         is_forwarded <= !rst && grant != 0 && !done;
-        owner   <= grant;
+        owner        <= grant;
         if (running && !rst && is_forwarded) assert (grant == owner);
     end
 endmodule

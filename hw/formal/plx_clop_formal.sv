@@ -18,7 +18,7 @@
 // mutant: may_hold && possible && m_event_valid; => 1'b0;
 // mutant: open <= stays | s_select_ready; => open <= stays;
 // mutant: if (our_go || (!slot_sw && !hold)) => if (our_go || !slot_sw)
-// mutant: late_list    <= list; => late_list    <= next_list;
+// mutant: late_list   <= list; => late_list    <= next_list;
 // mutant: hold ? late_queue : queue; => queue;
 
 module plx_clop_formal (
@@ -82,7 +82,7 @@ module plx_clop_formal (
         asked      <= (asked | s_select_ready) & ~m_select_valid;
         placed     <= (placed | m_select_valid) & ~s_commit_ready;
         committing <= s_commit_valid & ~s_commit_ready;
-        status    <= s_commit_status;
+        status     <= s_commit_status;
         if (!asking[0] && !asked[0] && !placed[0]) list[6:0] <= s_select_list[6:0];
         if (!asking[1] && !asked[1] && !placed[1]) list[13:7] <= s_select_list[13:7];
         if (!asking[0] && !asked[0] && !placed[0]) length[15:0] <= s_select_length[15:0];

@@ -201,12 +201,13 @@ module plx_port #(
         .cfg_pcs_ctrl_prbs31_rx(cfg_prbs31_rx), .sts_pcs_status_present(sts_pcs[0]),
         .sts_pcs_status_signal_ok(sts_pcs[1]), .sts_pcs_status_block_lock(sts_pcs[2]),
         .sts_pcs_status_hi_ber(sts_pcs[3]), .cfg_arp_retry(arp_retry), .cfg_arp_expiry(arp_expiry),
-        .pulse_gen_ctrl_start(gen_start), .pulse_gen_ctrl_stop(gen_stop), .sts_gen_status_running(gen_running), .cfg_gen_size(gen_size),
-        .cfg_gen_count(gen_count), .cfg_gen_gap(gen_gap), .cfg_gen_ports_destination(gen_destination),
-        .cfg_gen_ports_source(gen_source), .cfg_stream_port(stream_port), .cfg_stream_form(stream_delivery_mode),
-        .cfg_stream_enable(stream_enable), .win_write, .win_addr, .win_wdata, .win_wstrb,
-        .win_counters_valid(counters_valid), .win_counters_ready(counters_ready), .win_counters_rdata(counters_rdata),
-        .win_arp_valid(arp_valid), .win_arp_ready(arp_ready), .win_arp_rdata(arp_rdata)
+        .pulse_gen_ctrl_start(gen_start), .pulse_gen_ctrl_stop(gen_stop), .sts_gen_status_running(gen_running),
+        .cfg_gen_size(gen_size), .cfg_gen_count(gen_count), .cfg_gen_gap(gen_gap),
+        .cfg_gen_ports_destination(gen_destination), .cfg_gen_ports_source(gen_source),
+        .cfg_stream_port(stream_port), .cfg_stream_form(stream_delivery_mode), .cfg_stream_enable(stream_enable),
+        .win_write, .win_addr, .win_wdata, .win_wstrb, .win_counters_valid(counters_valid),
+        .win_counters_ready(counters_ready), .win_counters_rdata(counters_rdata), .win_arp_valid(arp_valid),
+        .win_arp_ready(arp_ready), .win_arp_rdata(arp_rdata)
     );
 
     // ---- Counters -------------------------------------------------------------------------------

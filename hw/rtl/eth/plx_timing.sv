@@ -104,22 +104,22 @@ module plx_timing (
     always_ff @(posedge clk) begin
         now_cycle_ts <= now_cycle_ts + 64'd1;
         if (wr_set || start && cfg_set_on_start) begin
-            now_timestamp_ns       <= wr_set ? cfg_set : cfg_preset;
+            now_timestamp_ns    <= wr_set ? cfg_set : cfg_preset;
             now_timestamp_valid <= 1'b1;
-            fifths         <= 3'd0;
-            fraction       <= 16'd0;
+            fifths              <= 3'd0;
+            fraction            <= 16'd0;
         end else if (!cfg_from_clock) begin
             now_timestamp_ns <= now_timestamp_ns + 64'd6 + {63'd0, carry};
-            fifths   <= carry ? fifths - 3'd3 : fifths + 3'd2;
+            fifths           <= carry ? fifths - 3'd3 : fifths + 3'd2;
         end else if (clock_edge) begin
             {now_timestamp_ns, fraction} <= {now_timestamp_ns, fraction} + {48'd0, cfg_period};
         end
         if (rst) begin
-            now_cycle_ts      <= 64'd0;
-            now_timestamp_ns       <= 64'd0;
+            now_cycle_ts        <= 64'd0;
+            now_timestamp_ns    <= 64'd0;
             now_timestamp_valid <= 1'b0;
-            fifths         <= 3'd0;
-            fraction       <= 16'd0;
+            fifths              <= 3'd0;
+            fraction            <= 16'd0;
         end
     end
 
@@ -179,13 +179,13 @@ module plx_timing (
     end
 
     always_ff @(posedge clk) if (events != 0) begin
-        m_event_edges      <= events;
-        m_event_timestamp_ns       <= now_timestamp_ns;
+        m_event_edges           <= events;
+        m_event_timestamp_ns    <= now_timestamp_ns;
         m_event_timestamp_valid <= now_timestamp_valid;
-        m_event_cycle_ts      <= now_cycle_ts[31:0];
-        m_event_burst      <= bursts + {31'd0, start};
-        m_event_flags      <= flags | {1'b0, wrong};
-        m_event_clocks     <= clocks_next;
-        m_event_triggers   <= triggers_next;
+        m_event_cycle_ts        <= now_cycle_ts[31:0];
+        m_event_burst           <= bursts + {31'd0, start};
+        m_event_flags           <= flags | {1'b0, wrong};
+        m_event_clocks          <= clocks_next;
+        m_event_triggers        <= triggers_next;
     end
 endmodule

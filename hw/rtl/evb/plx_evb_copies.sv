@@ -72,11 +72,11 @@ module plx_evb_copies #(
                               || (was_sent && is_expected && same_attempt && !earlier_loop && !is_copy)
                             : !same_release && !old_release;
 
-    assign is_forwarded    = is_own && is_pending && in_ring;
-    assign returned   = is_own && !(is_pending && in_ring);
-    assign is_release = is_run && !is_event && same_release;
-    assign message_req      = says_more && ((is_own && loops == 0) || is_release);
-    assign verdict    = {!is_run, is_run && changed, is_run && late};
+    assign is_forwarded = is_own && is_pending && in_ring;
+    assign returned     = is_own && !(is_pending && in_ring);
+    assign is_release   = is_run && !is_event && same_release;
+    assign message_req  = says_more && ((is_own && loops == 0) || is_release);
+    assign verdict      = {!is_run, is_run && changed, is_run && late};
 
     plx_ram_sdp #(.WIDTH(NW + COPY_W), .DEPTH(SLOTS)) copies (
         .clk,

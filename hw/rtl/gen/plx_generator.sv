@@ -55,10 +55,10 @@ module plx_generator (
     // has not been accepted, which is stable.
     logic       chosen, in_packet, word_stood, meta_stood;
     logic [5:0] ahead;
-    wire        asked       = running && !chosen;
-    wire        begins      = s_axis_tx_tvalid && s_axis_tx_tready && !in_packet;
-    wire        meta_accepted  = s_axis_meta_tvalid && s_axis_meta_tready;
-    wire        behind      = ahead[5];
+    wire        asked         = running && !chosen;
+    wire        begins        = s_axis_tx_tvalid && s_axis_tx_tready && !in_packet;
+    wire        meta_accepted = s_axis_meta_tvalid && s_axis_meta_tready;
+    wire        behind        = ahead[5];
     // Before the generator begins, the host's open packet ends.
     wire        word_passes = !chosen && (!asked || in_packet || word_stood || !behind && ahead != 0);
     wire        meta_passes = !chosen && (!asked || meta_stood || behind);

@@ -244,16 +244,16 @@ module plx_dma_rd #(
     assign hif_rx_cpl_ready = 1'b1;
 
     always_ff @(posedge clk) begin
-        now         <= now + 32'd1;
+        now          <= now + 32'd1;
         timeout_scan <= timeout_scan + 1'b1;
-        aging       <= timeout_scan;
-        aged        <= aging;
-        age         <= now - sent[timeout_scan];
-        was_waiting <= waiting[timeout_scan];
-        waited      <= was_waiting;
-        old         <= age >= cfg_timeout_cycles;
-        came        <= hif_rx_cpl_valid;
-        beat        <= came;
+        aging        <= timeout_scan;
+        aged         <= aging;
+        age          <= now - sent[timeout_scan];
+        was_waiting  <= waiting[timeout_scan];
+        waited       <= was_waiting;
+        old          <= age >= cfg_timeout_cycles;
+        came         <= hif_rx_cpl_valid;
+        beat         <= came;
         if (beat) taking <= writes && !beat_eop;
         waiting <= (waiting | of_tag & {TAGS{sends}}) & ~(ONE << to & {TAGS{ends}}) & ~(ONE << aged & {TAGS{expired}});
         begun   <= begun & ~(of_tag & {TAGS{issue}}) | ONE << cpl_tag & {TAGS{begins}};
@@ -264,14 +264,14 @@ module plx_dma_rd #(
         inc_rd_poisoned    <= begins && cpl_bad;
         inc_rd_unexpected  <= beat && beat_sop && !refused && !begins;
         if (rst) begin
-            now         <= 32'd0;
-            timeout_scan        <= '0;
-            was_waiting <= 1'b0;
-            waited      <= 1'b0;
-            came        <= 1'b0;
-            beat        <= 1'b0;
-            taking      <= 1'b0;
-            waiting     <= '0;
+            now          <= 32'd0;
+            timeout_scan <= '0;
+            was_waiting  <= 1'b0;
+            waited       <= 1'b0;
+            came         <= 1'b0;
+            beat         <= 1'b0;
+            taking       <= 1'b0;
+            waiting      <= '0;
         end
     end
 

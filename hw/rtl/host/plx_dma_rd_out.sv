@@ -81,11 +81,11 @@ module plx_dma_rd_out #(
             end
         end
         if (rst) begin
-            m_data_tvalid <= 1'b0;
-            rest          <= 1'b0;
-            got           <= 1'b0;
-            inside_segment  <= 1'b0;
-            inside_desc   <= 1'b0;
+            m_data_tvalid  <= 1'b0;
+            rest           <= 1'b0;
+            got            <= 1'b0;
+            inside_segment <= 1'b0;
+            inside_desc    <= 1'b0;
         end
     end
 

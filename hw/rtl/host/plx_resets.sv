@@ -77,7 +77,8 @@ module plx_resets (
     logic       runs, was_up;
 
     plx_sync_bit #(.WIDTH(6)) net_resets (
-        .clk(clk_core), .rst(1'b0), .d({late[1], net_of_forget, late[3], net_of_net, net_of_request, net_of_core}), .q(seen)
+        .clk(clk_core), .rst(1'b0), .d({late[1], net_of_forget, late[3], net_of_net, net_of_request, net_of_core}),
+        .q(seen)
     );
 
     // An access under way when the clock stood is withdrawn, for which plx_axil_cdc needs five edges of the clock. A

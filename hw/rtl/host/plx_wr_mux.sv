@@ -77,10 +77,10 @@ module plx_wr_mux #(
     assign done          = data_accepted && last || desc_accepted && immediate;
 
     always_ff @(posedge clk) begin
-        gone    <= (gone || desc_accepted) && !done;
+        gone       <= (gone || desc_accepted) && !done;
         m_accepted <= grant & {INPUTS{done}};
         if (rst) begin
-            gone    <= 1'b0;
+            gone       <= 1'b0;
             m_accepted <= '0;
         end
     end

@@ -36,9 +36,9 @@ module plx_fifo_first #(
     logic [AW:0]      level;
     logic             some;
 
-    wire put  = s_valid && s_ready;
-    wire free = !m_valid || m_ready;
-    wire push = put && !(free && !some);
+    wire put   = s_valid && s_ready;
+    wire free  = !m_valid || m_ready;
+    wire push  = put && !(free && !some);
     wire fetch = free && some;
     // What follows `free`, which comes late, is a choice of what is known.
     wire [AW:0] one_more = level + 1'b1, one_less = level - 1'b1;

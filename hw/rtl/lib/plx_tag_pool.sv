@@ -66,7 +66,7 @@ module plx_tag_pool #(
     wire  [N-1:0] kept      = {{(N - 1) {1'b0}}, keeps} << m_tag;
 
     wire          returns  = s_return_valid && open[s_return_tag];
-    wire  [N-1:0] accepted    = {{(N - 1) {1'b0}}, take} << m_tag;
+    wire  [N-1:0] accepted = {{(N - 1) {1'b0}}, take} << m_tag;
     wire  [N-1:0] returned = {{(N - 1) {1'b0}}, returns} << s_return_tag;
 
     // A tag that was returned in time, one cycle late; one whose quarantine is over, which a scan finds.

@@ -97,10 +97,10 @@ module plx_clop #(
     logic [1:0]       scan_port;
     logic [4:0]       scan_stream;
 
-    wire              slot_sw      = slot[0];
-    wire              access    = win_list_valid && op != ACCESS && late_op != ACCESS;
-    wire [6:0]        our_list  = access ? win_addr[12:6] : {scan_port, scan_stream};
-    wire              our_go    = slot_sw && !hold && !(op != NOTHING && our_list == list)
+    wire              slot_sw  = slot[0];
+    wire              access   = win_list_valid && op != ACCESS && late_op != ACCESS;
+    wire [6:0]        our_list = access ? win_addr[12:6] : {scan_port, scan_stream};
+    wire              our_go   = slot_sw && !hold && !(op != NOTHING && our_list == list)
                                && !(late_op != NOTHING && our_list == late_list);
 
     // Software or the scanner is in cycle 1, in cycle 2.
@@ -186,12 +186,12 @@ module plx_clop #(
     end
 
     // Cycle 1.
-    wire [15:0] length      = args[ARGS_W-8 -: 16];
-    wire [63:0] timestamp_ns       = args[ARGS_W-24 -: 64];
+    wire [15:0] length          = args[ARGS_W-8 -: 16];
+    wire [63:0] timestamp_ns    = args[ARGS_W-24 -: 64];
     wire        timestamp_valid = args[ARGS_W-88];
-    wire [95:0] stages      = args[100:5];
-    wire        is_live     = args[0];
-    wire [3:0]  how         = args[4:1];
+    wire [95:0] stages          = args[100:5];
+    wire        is_live         = args[0];
+    wire [3:0]  how             = args[4:1];
     // Placed in a list that has been disabled and enabled since.
     wire [3:0]  status     = !is_live && how <= 4'd4 ? 4'd5 : how;
 
@@ -288,18 +288,18 @@ module plx_clop #(
 
     always_ff @(posedge clk) begin
         if (!hold) begin
-            late_op      <= op;
-            may_hold     <= op != NOTHING && op != ACCESS;
-            late_port    <= op_port;
-            late_list    <= list;
-            late_queue   <= queue;
-            late_count   <= op == COMMIT && !status[3];
+            late_op     <= op;
+            may_hold    <= op != NOTHING && op != ACCESS;
+            late_port   <= op_port;
+            late_list   <= list;
+            late_queue  <= queue;
+            late_count  <= op == COMMIT && !status[3];
             late_status <= status[2:0];
-            late_begins  <= begins;
-            late_bare    <= bare;
-            late_stride  <= stride;
-            late_func    <= func;
-            late_words   <= words;
+            late_begins <= begins;
+            late_bare   <= bare;
+            late_stride <= stride;
+            late_func   <= func;
+            late_words  <= words;
         end
         if (rst) begin
             late_op   <= NOTHING;
@@ -312,7 +312,7 @@ module plx_clop #(
     always_ff @(posedge clk) begin
         m_select_valid <= late_port & {PORTS{done && late_op == SELECT && !rst}};
         if (done) begin
-            m_select_status  <= select_status;
+            m_select_status   <= select_status;
             m_select_address  <= select_address;
             m_select_sequence <= sts_sequence;
             m_select_bare     <= late_bare;

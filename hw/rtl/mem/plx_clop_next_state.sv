@@ -134,28 +134,28 @@ module plx_clop_next_state #(
         fits         <= over[32];
         fits_more    <= beyond[32];
         // 32 bits suffice for the payload's timestamp, or else it is apart from the first one.
-        untimed      <= !timestamp_valid || !stamped;
-        reach        <= distance[63:31];
-        has_some     <= payloads != 0;
-        put_some     <= adds || payloads != 0;
-        put_start    <= start;
-        put_base     <= base;
-        put_size     <= size;
-        put_count    <= count;
-        put_timeout  <= timeout;
-        put_index    <= index;
-        put_serial   <= serial;
-        put_number   <= number + {31'd0, do_commit && status <= 4'd4};
-        put_used     <= adds ? used + {10'd0, space} : used;
-        put_payloads <= payloads + {26'd0, adds};
-        put_first    <= opens ? number : first;
-        put_last     <= adds ? number : last;
-        put_stamped  <= stamped || (adds && timestamp_valid);
-        put_timestamp_ns    <= adds && !stamped ? timestamp_ns : first_timestamp_ns;
-        put_oldest   <= opens ? now - {32'd0, age} : oldest;
-        put_stages   <= adds ? stages : last_stages;
-        waited       <= opens ? age : now[31:0] - oldest[31:0];
-        with_reader  <= serial - released;
+        untimed          <= !timestamp_valid || !stamped;
+        reach            <= distance[63:31];
+        has_some         <= payloads != 0;
+        put_some         <= adds || payloads != 0;
+        put_start        <= start;
+        put_base         <= base;
+        put_size         <= size;
+        put_count        <= count;
+        put_timeout      <= timeout;
+        put_index        <= index;
+        put_serial       <= serial;
+        put_number       <= number + {31'd0, do_commit && status <= 4'd4};
+        put_used         <= adds ? used + {10'd0, space} : used;
+        put_payloads     <= payloads + {26'd0, adds};
+        put_first        <= opens ? number : first;
+        put_last         <= adds ? number : last;
+        put_stamped      <= stamped || (adds && timestamp_valid);
+        put_timestamp_ns <= adds && !stamped ? timestamp_ns : first_timestamp_ns;
+        put_oldest       <= opens ? now - {32'd0, age} : oldest;
+        put_stages       <= adds ? stages : last_stages;
+        waited           <= opens ? age : now[31:0] - oldest[31:0];
+        with_reader      <= serial - released;
     end
 
     // ---- Second stage: what becomes of the buffer ----------------------------------------------------
@@ -197,7 +197,7 @@ module plx_clop_next_state #(
     wire none_other = with_reader + 1'b1 >= {15'd0, put_count};
     wire not_mine   = wanted ? none_other : !put_some && none_free;
 
-    assign select_status = !is_on ? 3'd5 : oversize ? 3'd3 : crowded && !room ? 3'd2 : not_mine ? 3'd1 : 3'd0;
+    assign select_status  = !is_on ? 3'd5 : oversize ? 3'd3 : crowded && !room ? 3'd2 : not_mine ? 3'd1 : 3'd0;
     assign select_address = wanted ? other_start : here;
 
     wire unused = &{1'b0, distance[30:0], over[31:0], beyond[31:0], one_carry[32], two_carry[32]};

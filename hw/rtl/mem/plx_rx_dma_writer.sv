@@ -104,12 +104,12 @@ module plx_rx_dma_writer #(
         .m_valid(meta_valid), .m_ready(next), .m_data(meta)
     );
 
-    wire [15:0] bound       = meta[layouts_pkg::RX_META_LENGTH_AT +: 16];
-    wire        known       = meta[layouts_pkg::RX_META_LENGTH_KNOWN_AT];
-    wire [6:0]  list        = {PORT[1:0], meta[layouts_pkg::RX_META_STREAM_AT +: 5]};
-    wire [63:0] timestamp_ns       = meta[layouts_pkg::RX_META_TIMESTAMP_NS_AT +: 64];
+    wire [15:0] bound           = meta[layouts_pkg::RX_META_LENGTH_AT +: 16];
+    wire        known           = meta[layouts_pkg::RX_META_LENGTH_KNOWN_AT];
+    wire [6:0]  list            = {PORT[1:0], meta[layouts_pkg::RX_META_STREAM_AT +: 5]};
+    wire [63:0] timestamp_ns    = meta[layouts_pkg::RX_META_TIMESTAMP_NS_AT +: 64];
     wire        timestamp_valid = meta[layouts_pkg::RX_META_TIMESTAMP_VALID_AT];
-    wire [15:0] source_port = meta[layouts_pkg::RX_META_SOURCE_PORT_AT +: 16];
+    wire [15:0] source_port     = meta[layouts_pkg::RX_META_SOURCE_PORT_AT +: 16];
 
     // Gathered units of 16 B of the current payload, and its end; it is discarded.
     logic [2:0]   state, next_state;
@@ -141,10 +141,10 @@ module plx_rx_dma_writer #(
     logic [7:0]  on_the_way;
     logic        none_left, one_left;
 
-    assign m_select_valid      = state == SELECT && meta_valid && !next;
-    assign m_select_list       = list;
-    assign m_select_length     = bound;
-    assign m_select_timestamp_ns       = timestamp_ns;
+    assign m_select_valid           = state == SELECT && meta_valid && !next;
+    assign m_select_list            = list;
+    assign m_select_length          = bound;
+    assign m_select_timestamp_ns    = timestamp_ns;
     assign m_select_timestamp_valid = timestamp_valid;
 
     // Where the next chunk begins: 4 KiB, unit in them. The first chunk of all; the record follows, and
@@ -350,11 +350,11 @@ module plx_rx_dma_writer #(
         if (turn) back <= only_record;
         if (crosses) ask <= 1'b1;
         if (s_xlate_valid && translating) begin
-            frame <= s_xlate_address[63:12];
-            epoch <= s_xlate_epoch;
-            fresh <= 1'b0;
-            ask   <= 1'b0;
-            record_elsewhere  <= !fresh && !back;
+            frame            <= s_xlate_address[63:12];
+            epoch            <= s_xlate_epoch;
+            fresh            <= 1'b0;
+            ask              <= 1'b0;
+            record_elsewhere <= !fresh && !back;
         end
         // Without an enable, as the answer comes late.
         holds <= !rst && (s_xlate_valid && translating && s_xlate_hit || holds && !m_xlate_done);
@@ -395,7 +395,7 @@ module plx_rx_dma_writer #(
 
     always_ff @(posedge clk) begin
         if (answers) begin
-            status         <= {1'b0, s_select_status};
+            status          <= {1'b0, s_select_status};
             address         <= s_select_address[63:4];
             sequence_number <= s_select_sequence;
             bare            <= s_select_bare;
@@ -409,12 +409,12 @@ module plx_rx_dma_writer #(
 
     // All is written in the cycle that reports the last chunk. An upstream error has priority over a missing
     // address.
-    assign m_commit_valid        = state == COMMIT && (none_left || (one_left && m_accepted));
-    assign m_commit_status      = end_user == 2'd1 ? 4'd8 : end_user == 2'd2 ? 4'd6 : end_user == 2'd3 ? 4'd7
+    assign m_commit_valid  = state == COMMIT && (none_left || (one_left && m_accepted));
+    assign m_commit_status = end_user == 2'd1 ? 4'd8 : end_user == 2'd2 ? 4'd6 : end_user == 2'd3 ? 4'd7
                                  : status == 0 && too_long ? 4'd3 : status;
-    assign m_commit_length       = end_bytes;
-    assign m_commit_timestamp_ns         = timestamp_ns;
-    assign m_commit_timestamp_valid   = timestamp_valid;
+    assign m_commit_length          = end_bytes;
+    assign m_commit_timestamp_ns    = timestamp_ns;
+    assign m_commit_timestamp_valid = timestamp_valid;
     assign m_commit_cycle_ts_mac    = meta[layouts_pkg::RX_META_CYCLE_TS_MAC_AT +: 32];
     assign m_commit_cycle_ts_parsed = meta[layouts_pkg::RX_META_CYCLE_TS_PARSED_AT +: 32];
     assign m_commit_cycle_ts_placed = m_accepted ? now_cycle_ts[31:0] : placed;

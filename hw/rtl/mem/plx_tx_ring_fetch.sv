@@ -79,7 +79,7 @@ module plx_tx_ring_fetch #(
     wire        fire   = m_fetch_valid && m_fetch_ready;
 
     assign begins   = cfg_enable && !running && !fetching && s_quiet;
-    assign accept    = s_word_valid && !s_word_bad && !lost;
+    assign accept   = s_word_valid && !s_word_bad && !lost;
     assign fetching = m_fetch_valid || some_open;
 
     always_ff @(posedge clk) begin

@@ -153,7 +153,7 @@ module plx_tx_ring_one #(
     wire          place  = tickets < DESCRIPTORS[DW:0] - {{(DW - 1) {1'b0}}, 2'd2};
 
     assign m_tx_segment_valid = tx_segment_valid && (!starts || place);
-    assign handed        = m_tx_segment_valid && m_tx_segment_ready;
+    assign handed             = m_tx_segment_valid && m_tx_segment_ready;
     // Packets that the ring will not complete end now.
     // A cycle late: the next descriptor of a ring that starts takes several.
     always_ff @(posedge clk) m_tx_segment_flush <= !rst && (!running || sts_error) && !fetching && !tx_segment_valid;
@@ -175,9 +175,9 @@ module plx_tx_ring_one #(
     wire         read         = !some_wait && s_read_idle && !s_done_valid && !s_done_end;
     wire         settled      = tickets == 0 && !stop_due && sts_error == told;
     // The ring's end is reported after all other events.
-    wire         stops        = stop_due && read && !fetching;
-    wire         event_req        = s_done_end && (s_done_status != SENT || s_done_valid && done_event_req);
-    wire         event_accepted  = m_event_valid && m_event_ready;
+    wire         stops          = stop_due && read && !fetching;
+    wire         event_req      = s_done_end && (s_done_status != SENT || s_done_valid && done_event_req);
+    wire         event_accepted = m_event_valid && m_event_ready;
     // Lost packets are reported in a cycle without another event.
     wire         loses        = s_lost_valid && s_lost_ready;
     wire         event_made   = event_req || stops || loses;
@@ -202,18 +202,18 @@ module plx_tx_ring_one #(
         stop_due <= (stop_due || sts_error && !told) && !stops;
         if (event_accepted) m_event_serial <= m_event_serial + 32'd1;
         if (s_done_valid) begin
-            last_cookie  <= done_cookie;
-            last_doorbell_ts    <= done_doorbell_ts;
-            last_fetched <= done_fetched;
+            last_cookie      <= done_cookie;
+            last_doorbell_ts <= done_doorbell_ts;
+            last_fetched     <= done_fetched;
         end
         if (rst || begins) begin
-            open           <= 1'b0;
-            packets        <= '0;
-            bytes          <= '0;
-            m_event_serial <= '0;
-            last_cookie    <= '0;
-            last_doorbell_ts      <= '0;
-            last_fetched   <= '0;
+            open             <= 1'b0;
+            packets          <= '0;
+            bytes            <= '0;
+            m_event_serial   <= '0;
+            last_cookie      <= '0;
+            last_doorbell_ts <= '0;
+            last_fetched     <= '0;
         end
         if (rst) begin
             tickets    <= '0;

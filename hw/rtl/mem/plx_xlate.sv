@@ -106,7 +106,7 @@ module plx_xlate #(
         .clk, .rst, .request(ASKERS'(s_req_valid & free)), .grant(turn), .done(1'b1)
     );
 
-    assign grant       = turn[MASTERS-1:0];
+    assign grant          = turn[MASTERS-1:0];
     assign m_req_accepted = grant;
 
     logic [63:0] address;

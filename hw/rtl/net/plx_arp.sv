@@ -111,7 +111,7 @@ module plx_arp (
     wire  [223:0]        body = {16'd1, 16'h0800, 16'h0604, answers_next ? REPLY : REQUEST, cfg_mac, cfg_ip,
         answers_next ? {answer_mac, answer_ip} : {48'd0, s_request_ip}};
 
-    assign answer_accepted    = idle && answers_next;
+    assign answer_accepted = idle && answers_next;
     assign s_request_ready = idle && !answers_next;
 
     always_ff @(posedge clk) begin

@@ -349,15 +349,15 @@ module plx_parse (
         else verdict = udp_2 ? MISS : UNSUPPORTED;
     end
 
-    assign m_open_valid       = valid_2 && judging_2 && verdict == TAKEN && !for_arp_2;
-    assign m_open_echo        = echo_2;
-    assign m_open_whole       = echo_2 || delivery_mode_2 == 2'd1;
-    assign m_open_stream      = stream_2;
-    assign m_open_delivery_mode        = delivery_mode_2;
-    assign m_open_length      = m_open_whole ? {2'd0, cfg_max_frame} : payload_2;
-    assign m_open_source_port = head_2;
-    assign m_open_skip        = skip_2;
-    assign m_open_upper       = !odd_2;
+    assign m_open_valid         = valid_2 && judging_2 && verdict == TAKEN && !for_arp_2;
+    assign m_open_echo          = echo_2;
+    assign m_open_whole         = echo_2 || delivery_mode_2 == 2'd1;
+    assign m_open_stream        = stream_2;
+    assign m_open_delivery_mode = delivery_mode_2;
+    assign m_open_length        = m_open_whole ? {2'd0, cfg_max_frame} : payload_2;
+    assign m_open_source_port   = head_2;
+    assign m_open_skip          = skip_2;
+    assign m_open_upper         = !odd_2;
 
     // ---- Three cycles later: verdict on the frame -----------------------------------------------
 

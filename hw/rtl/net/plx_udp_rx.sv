@@ -196,13 +196,13 @@ module plx_udp_rx (
         m_axis_payload_tkeep <= whole ? low[71:64] : left > 16'd8 ? 8'hFF : ~(8'hFF << left[3:0]);
         m_axis_payload_tlast <= final_word;
         m_axis_payload_tuser <= cut;
-        meta_cycle_ts           <= cycle_ts_mac;
-        meta_timestamp_ns            <= timestamp_ns;
-        meta_timestamp_valid      <= timestamp_valid;
+        meta_cycle_ts        <= cycle_ts_mac;
+        meta_timestamp_ns    <= timestamp_ns;
+        meta_timestamp_valid <= timestamp_valid;
         meta_length          <= length;
         meta_source_port     <= source_port;
         meta_stream          <= stream;
-        meta_delivery_mode            <= delivery_mode;
+        meta_delivery_mode   <= delivery_mode;
         meta_whole           <= whole;
     end
 

@@ -115,10 +115,10 @@ module plx_udp_tx (
             checksum_given   <= s_axis_meta_tdata[layouts_pkg::TX_META_CHECKSUM_AT+:16];
             checksum_mode    <= s_axis_meta_tdata[layouts_pkg::TX_META_CHECKSUM_MODE_AT+:2];
             cookie           <= s_axis_meta_tdata[layouts_pkg::TX_META_COOKIE_AT+:32];
-            notify             <= s_axis_meta_tdata[layouts_pkg::TX_META_NOTIFY_AT];
+            notify           <= s_axis_meta_tdata[layouts_pkg::TX_META_NOTIFY_AT];
         end
         if (s_lookup_done) begin
-            found   <= s_lookup_hit;
+            found    <= s_lookup_hit;
             peer_mac <= s_lookup_mac;
         end
     end
@@ -211,7 +211,7 @@ module plx_udp_tx (
             sends_raw <= raw;
             discards  <= discard || !raw && !found;
             counts    <= !discard;
-            event_req     <= notify && !discard;
+            event_req <= notify && !discard;
             lost      <= cookie;
             head      <= head_next;
         end

@@ -121,7 +121,7 @@ module plx_rx_fifo #(
         ending  <= ends && (clear || meta_accepted || offered);
         if (rst_core) begin
             meta_accepted <= 1'b0;
-            offered    <= 1'b0;
+            offered       <= 1'b0;
             ending     <= 1'b0;
         end
     end

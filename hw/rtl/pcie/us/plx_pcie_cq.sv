@@ -110,8 +110,8 @@ module plx_pcie_cq #(
         hif_rx_req_header[layouts_pkg::HIF_TRAFFIC_CLASS_AT +: 3]  = tc;
     end
 
-    assign hif_rx_req_data   = state == SECOND ? data[511:256] : data[255:0];
-    assign np_accepted          = hif_rx_req_valid && hif_rx_req_ready && hif_rx_req_eop && !write;
+    assign hif_rx_req_data = state == SECOND ? data[511:256] : data[255:0];
+    assign np_accepted     = hif_rx_req_valid && hif_rx_req_ready && hif_rx_req_eop && !write;
 
     always_ff @(posedge clk) begin
         case (state)

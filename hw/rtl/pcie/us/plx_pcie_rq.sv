@@ -106,9 +106,9 @@ module plx_pcie_rq #(
     endgenerate
 
     always_ff @(posedge clk) begin
-        timeout_scan      <= timeout_scan + 3'd1;
-        took_0    <= |accept_0;
-        took_1    <= |accept_1;
+        timeout_scan <= timeout_scan + 3'd1;
+        took_0       <= |accept_0;
+        took_1       <= |accept_1;
         forgotten <= lapsing[3:0] | lapsing[7:4] | lapsing[11:8] | lapsing[15:12] | lapsing[19:16] | lapsing[23:20]
                      | lapsing[27:24] | lapsing[31:28];
         gone      <= {1'b0, forgotten} + {4'd0, took_0} + {4'd0, took_1};
@@ -116,9 +116,9 @@ module plx_pcie_rq #(
         // `pending` has a read a cycle after it was sent.
         may_read  <= {3'd0, pending} < cfg_fc_nph && pending < MOST && !sends_read;
         if (rst) begin
-            timeout_scan      <= 3'd0;
-            took_0    <= 1'b0;
-            took_1    <= 1'b0;
+            timeout_scan <= 3'd0;
+            took_0       <= 1'b0;
+            took_1       <= 1'b0;
             forgotten <= 4'd0;
             gone      <= 5'd0;
             pending   <= 5'd0;

@@ -89,7 +89,7 @@ module plx_pcie_vf #(
         waits               <= (flush ? 7'd0 : waits & ~begins) | asked | gone;
         does                <= flush ? 7'd0 : (does | begins) & ~done;
         owed                <= owed & ~over | asked;
-        notifies               <= notifies & ~told | over;
+        notifies            <= notifies & ~told | over;
         cfg_vf_flr_done     <= told != 0;
         cfg_vf_flr_func_num <= FIRST + {5'd0, number};
         if (rst) begin
@@ -99,7 +99,7 @@ module plx_pcie_vf #(
             waits           <= 7'd0;
             does            <= 7'd0;
             owed            <= 7'd0;
-            notifies           <= 7'd0;
+            notifies        <= 7'd0;
             cfg_vf_flr_done <= 1'b0;
         end
     end
