@@ -12,7 +12,7 @@ fn bytes_of<C: SimulatedCard>(rig: &Rig<C>, function: u8, at: u64) -> [u8; 4096]
     let mut bytes = [0; 4096];
     rig.device
         .with(|_, memory| memory.read(function, at, &mut bytes))
-        .expect("its own memory");
+        .unwrap();
     bytes
 }
 
