@@ -7,7 +7,7 @@ model's own code handles their requests and completions: it looks a function up 
 
 import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.pcie.core.caps import PciExtCap, PciExtCapId
+from cocotbext.pcie.core.caps import PciCapId, PciExtCap, PciExtCapId
 from cocotbext.pcie.core.pci import PciDevice
 from cocotbext.pcie.core.utils import PcieId, byte_mask_update
 from cocotbext.pcie.xilinx.us import usp_model
@@ -247,3 +247,9 @@ async def virtual(device, bases, sizes, first, stride, index):
         vf.bar_size[bar], vf.bar_addr[bar] = size, bases[bar] + size * index
         vf.bar_window[bar] = device.rc.mem_address_space.create_window(vf.bar_addr[bar], size)
     return vf
+
+
+async def reset(function):
+    """A function level reset, of any function."""
+    control = await function.capability_read_word(PciCapId.EXP, 8)
+    await function.capability_write_word(PciCapId.EXP, 8, control | 0x8000)

@@ -1,198 +1,22 @@
 """pcie_card: the whole card through the shim, for function 0 and for a virtual one.
 
-What hw/cosim shows of the card on its own host bus, for the block's: frames in and out, events, interrupts.
+What hw/cosim shows of the card on its own host bus, for the block's: frames in and out, events, interrupts. Each test
+names those of the conformance suite (hw/cosim/src/suite) of which it is a part.
 """
 
-import random
-import struct
-
 import cocotb
-import sriov
-from cocotb.triggers import FallingEdge, Timer, with_timeout
-from core import part
-from descriptors import CHECKSUM_CARD, EVENT as TELL, packet
-from frames import IP_ADDRESS, MAC, integer, some, udp
-from pcie import NET_PS, TB
-from sending import judge
-from xgmii import Wire, received, with_fcs
+from cocotb.triggers import with_timeout
+from users import EVENT, FUNCTION, Card, User, virtual
 
 QUICK = ("the_card_says_what_it_is",)
-IDLE_WORD = 0x0707070707070707
-
-# Registers, of hw/docs/registers.md.
-FUNCTION, PORTS, QUEUES, PAGES = 0x50, 0x1808, 0x1880, 0x1810
-TLB, TX, CLOP, EVENT, PORT = 0x4000, 0x6000, 0x8000, 0x10000, 0x18000
 REFUSED = 0x1150
-# Memory of each user: events, ring, packet, buffers; the list's addresses; of a page of 64 KiB.
-AREA, RING, DATA, BUFFERS, VIRTUAL = 0x10000, 0x2000, 0x3000, 0x8000, 0x7F00_0000_0000
-BROADCAST = "255.255.255.255"
-
-
-class Card(TB):
-    """The bench, with wires and 1 MiB of memory. `requests` has (number of the function, address, is a read)."""
-
-    def __init__(self, dut):
-        super().__init__(dut)
-        self.base, self.memory = self.rc.alloc_region(1 << 20)
-        self.heard, self.said, self.requests = [[], []], [[], []], []
-        for kind in list(self.rc.rx_tlp_handler):
-            self.rc.register_rx_tlp_handler(kind, self.take)
-
-    async def start(self):
-        cocotb.start_soon(self.wires())
-        await super().start()
-        self.all = [self.device, *await sriov.enable(self.device)]
-
-    async def take(self, tlp):
-        reads = not tlp.has_data()
-        number = int(tlp.requester_id) & 0xFF
-        self.requests.append((number, tlp.address, reads))
-        at = tlp.address - self.base
-        # Function 0 has the first area, the virtual one n the area n.
-        assert not 0 <= at < len(self.memory) or number == (0, *range(4, 11))[at // AREA], tlp
-        await (self.rc.handle_mem_read_tlp if reads else self.rc.handle_mem_write_tlp)(tlp)
-
-    async def wires(self):
-        """A word of each port in each cycle; idle without a frame."""
-        dut = self.dut
-        while True:
-            dut.xgmii_rxd.value = dut.xgmii_rxc.value = 0
-            words = [heard.pop(0) if heard else (IDLE_WORD, 0xFF) for heard in self.heard]
-            dut.xgmii_rxd.value = sum(data << 64 * port for port, (data, _) in enumerate(words))
-            dut.xgmii_rxc.value = sum(control << 8 * port for port, (_, control) in enumerate(words))
-            await FallingEdge(dut.clk_net)
-            if dut.xgmii_txd.value.is_resolvable:
-                for number, said in enumerate(self.said):
-                    word = part(dut.xgmii_txd, number, 64), part(dut.xgmii_txc, number, 8)
-                    if said[-1:] != [word] or word != (IDLE_WORD, 0xFF):
-                        said.append(word)
-
-    def frames(self, number, frames):
-        wire = Wire()
-        for frame in frames:
-            wire.frame(with_fcs(frame))
-        self.heard[number] += wire.words()
-
-    async def until(self, condition, patience=4000):
-        for _ in range(patience):
-            if condition():
-                return
-            await Timer(10 * NET_PS, "ps")
-        raise AssertionError("it does not happen")
-
-
-class User:
-    """A function with a port, a queue, a ring and a page: those of number `own`."""
-
-    def __init__(self, tb, func, own):
-        self.tb, self.func, self.own, self.device = tb, func, own, tb.all[func]
-        self.bar, self.base, self.seen, self.interrupts = self.device.bar_window[0], tb.base + AREA * func, 0, 0
-        # Events that it had seen when it armed its interrupt.
-        self.armed = 0
-        self.at = AREA * func
-        tb.memory[self.at:self.at + AREA] = bytes(AREA)
-
-    async def set_up(self):
-        bar, own = self.bar, self.own
-        await self.device.set_master()
-        entry, queue, ring = TLB + 0x1000 + 16 * own * 0x20, EVENT + 0x4000 + 0x40 * own, TX + 0x100 + 0x40 * own
-        clop, port = CLOP + 0x2000 + 32 * own * 0x40, PORT + 0x2000 * own
-        await bar.write_qword(entry, VIRTUAL)
-        await bar.write_qword(entry + 8, self.base)
-        await bar.write_dword(entry + 0x14, 0)
-        await bar.write_dword(entry + 0x10, 1 | 16 << 8 | self.func << 16)
-        await bar.write_qword(queue, self.base)
-        await bar.write_dword(queue + 8, 1 | 6 << 8)
-        await bar.write_qword(clop, VIRTUAL + BUFFERS)
-        for register, value in ((0x8, 4096), (0xC, 4), (0x10, own << 8), (0x14, 60), (0x18, 1)):
-            await bar.write_dword(clop + register, value)
-        await bar.write_qword(port + 0x18, integer(MAC))
-        await bar.write_dword(port + 0x20, integer(IP_ADDRESS))
-        await bar.write_dword(port + 0x200, 5000 | 1 << 31)
-        await bar.write_dword(port + 0x8, 3)
-        await bar.write_qword(ring, self.base + RING)
-        await bar.write_dword(ring + 8, 1 | 3 << 8 | own << 16)
-        assert await bar.read_dword(FUNCTION) == self.func
-
-    async def listen(self):
-        """Counts interrupts of its queue, each behind an event that is in memory."""
-        assert await self.device.alloc_irq_vectors(8, 8) == 8
-
-        async def handler():
-            # It may have been seen already.
-            assert self.record(self.armed) is not None, "behind its event"
-            self.interrupts += 1
-        self.device.request_irq(self.own, handler)
-
-    async def arm(self):
-        self.armed = self.seen
-        await self.bar.write_dword(EVENT + 0x401C + 0x40 * self.own, self.seen)
-
-    def record(self, index):
-        record = bytes(self.tb.memory[self.at + 64 * (index % 64):][:64])
-        return record if record[63] >> 7 == (index // 64 + 1) % 2 else None
-
-    async def event(self):
-        await self.tb.until(lambda: self.record(self.seen))
-        self.seen += 1
-        return self.record(self.seen - 1)
-
-    def payloads(self, record):
-        """Of an announced buffer."""
-        index, length = struct.unpack_from("<II", record, 8)
-        at, end, found = self.at + BUFFERS + 4096 * index, self.at + BUFFERS + 4096 * index + length, []
-        while at < end:
-            size, = struct.unpack_from("<I", self.tb.memory, at)
-            found.append(bytes(self.tb.memory[at + 16:at + 16 + size]))
-            at += 16 + (size + 15) // 16 * 16
-        return found
-
-    async def receive(self, count):
-        """Frames of the wire are in its memory, in order."""
-        sent, got = [some(random.randrange(1, 600)) for _ in range(count)], []
-        self.tb.frames(self.own, [udp(payload) for payload in sent])
-        while len(got) < count:
-            record = await self.event()
-            assert record[62] == 1
-            got += self.payloads(record)
-        assert got == sent
-
-    def post(self, length, produced):
-        """A packet in memory, and its descriptor as number `produced` of the ring."""
-        payload = some(length)
-        self.tb.memory[self.at + DATA:self.at + DATA + length] = payload
-        one, = packet([(self.base + DATA, length)], CHECKSUM_CARD | TELL, ip=integer(BROADCAST), dport=7000, sport=7001)
-        self.tb.memory[self.at + RING + 32 * produced:self.at + RING + 32 * produced + 32] = one.bytes()
-        return payload
-
-    async def ring(self, produced):
-        await self.bar.write_dword(TX + 0x10C + 0x40 * self.own, produced)
-
-    async def send(self, length, produced):
-        """A packet of its memory is on the wire, and its event in memory."""
-        self.tb.said[self.own].clear()
-        payload = self.post(length, produced)
-        await self.ring(produced + 1)
-        record = await self.event()
-        assert (record[62], record[8]) == (2, produced + 1)
-        said = self.tb.said[self.own]
-        await self.tb.until(lambda: len(said) > 1 and said[-1] == (IDLE_WORD, 0xFF))
-        judge(received(said)[0].payload(), payload, BROADCAST, 7000, 7001, "ff:ff:ff:ff:ff:ff")
-
-
-async def virtual(tb, func):
-    """A virtual function to which function 0 has given port, queue and pages of number 1."""
-    await tb.bar.write_dword(PORTS, func << 4)
-    await tb.bar.write_dword(QUEUES, func << 4)
-    await tb.bar.write_dword(PAGES, func << 4)
-    user = User(tb, func, 1)
-    await user.set_up()
-    return user
 
 
 @cocotb.test()
 async def the_card_says_what_it_is(dut):
-    """All blocks are linked, to each function; to those that own nothing, all else is closed."""
+    """All blocks are linked, to each function; to those that own nothing, all else is closed.
+
+    Suite: a_card_tells_what_it_is, functions_reach_their_own_registers_and_no_others."""
     tb = Card(dut)
     await tb.start()
     for number, function in enumerate(tb.all):
@@ -209,6 +33,9 @@ async def the_card_says_what_it_is(dut):
 
 @cocotb.test()
 async def frames_events_and_interrupts_of_function_0(dut):
+    """A stream in its list, packets with the card's checksum, an interrupt behind its event; all as function 0.
+
+    Suite: each_stream_has_its_own_list, checksums_are_none_given_or_the_cards, interrupts_come_by_count_or_by_time."""
     tb = Card(dut)
     await tb.start()
     user = User(tb, 0, 0)
@@ -224,7 +51,9 @@ async def frames_events_and_interrupts_of_function_0(dut):
 
 @cocotb.test()
 async def a_virtual_function_has_a_port_of_its_own(dut):
-    """Beside function 0, both at once: each has its frames, events and interrupts, in its memory, as itself."""
+    """Beside function 0, both at once: each has its frames, events and interrupts, in its memory, as itself.
+
+    Suite: functions_have_their_own_frames_memory_and_interrupts."""
     tb = Card(dut)
     await tb.start()
     first, other = User(tb, 0, 0), await virtual(tb, 5)

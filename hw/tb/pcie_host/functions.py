@@ -5,7 +5,6 @@ import random
 import cocotb
 import sriov
 from cocotb.triggers import with_timeout
-from cocotbext.pcie.core.caps import PciCapId
 from traffic import patient
 
 # Owners of the first eight queues (hw/docs/registers.md); memory of each function, and its number at the block.
@@ -37,12 +36,6 @@ async def populate(tb):
     for vf in tb.all[1:]:
         await vf.set_master()
     await tb.settle(20)
-
-
-async def reset(function):
-    """A function level reset, as the host requests it."""
-    control = await function.capability_read_word(PciCapId.EXP, 8)
-    await function.capability_write_word(PciCapId.EXP, 8, control | 0x8000)
 
 
 async def until(tb, condition, patience=1000):

@@ -6,7 +6,7 @@ from itertools import count
 import cocotb
 from cocotb.triggers import RisingEdge, with_timeout
 from cocotbext.pcie.core.caps import PciCapId
-from functions import reset
+from sriov import reset
 from traffic import CONTROL, EXTENDED, KNOWN, both, counted, extended_tags, good, patient, ready
 
 QUICK = ("tags_follow_the_host",)

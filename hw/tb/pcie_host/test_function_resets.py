@@ -6,7 +6,7 @@ import cocotb
 import sriov
 from cocotb.triggers import FallingEdge, with_timeout
 from cocotbext.pcie.core.tlp import CplStatus, TlpType
-from functions import NUMBERS, QUEUES, Traffic, calm, functions, populate, reset, until
+from functions import NUMBERS, QUEUES, Traffic, calm, functions, populate, until
 from traffic import answer, counted, request
 
 PARAMETERS = [{"PERIOD_LOG2": 11}]
@@ -57,7 +57,7 @@ async def reset_of_one_under_traffic_of_all(dut):
         await tb.settle(random.randrange(100, 300))
         tb.requests.answer = hold
         await until(tb, lambda late=late: late)
-        await reset(victim)
+        await sriov.reset(victim)
         await until(tb, lambda func=func: NUMBERS[func] in tb.block.finished)
         tb.requests.answer = answer_all
         await traffic.stop()
@@ -84,7 +84,7 @@ async def resets_of_all_at_once_are_told_one_by_one(dut):
     for _ in range(2):
         traffic = Traffic(tb, range(1, 8))
         for func in random.sample(range(1, 8), 7):
-            await reset(tb.all[func])
+            await sriov.reset(tb.all[func])
         await until(tb, lambda: len(tb.block.finished) == 7, 4000)
         await traffic.stop()
         assert sorted(tb.block.finished) == list(NUMBERS[1:]) and not tb.block.resets
@@ -131,8 +131,8 @@ async def reset_of_function_0_takes_all_with_it(dut):
     await tb.bar.write_dword(QUEUES, 0x76543210)
     tasks = Traffic(tb, range(8)).tasks
     await tb.settle(200)
-    await reset(tb.all[5])
-    await reset(tb.device)
+    await sriov.reset(tb.all[5])
+    await sriov.reset(tb.device)
     await with_timeout(FallingEdge(dut.card_rst), 50, "us")
     for task in tasks:
         task.kill()

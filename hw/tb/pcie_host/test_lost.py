@@ -7,7 +7,27 @@ from cocotb.triggers import with_timeout
 from traffic import answers, both, counted, good, patient
 
 PARAMETERS = [{"PERIOD_LOG2": 11, "EXTENDED": 0}, {"PERIOD_LOG2": 11}]
-QUICK = ()
+QUICK = ("a_lost_completion_times_out",)
+
+
+@cocotb.test()
+async def a_lost_completion_times_out(dut):
+    """It costs its own read alone, and its tag is free once the block gives it up."""
+    tb = await patient(dut, 200, 20)
+    restore = answers(tb, lambda tlp: [])
+    lost = cocotb.start_soon(tb.reader.read(tb.base, 64))
+    await tb.settle(100)
+    restore()
+    for number in range(1, 4):
+        await tb.reader.request(tb.base + 64 * number, 64)
+    found = await with_timeout(lost, 50, "us")
+    assert [found, *await with_timeout(tb.reader.ended(3), 50, "us")] == [
+        None, *(tb.memory[64 * number:64 * number + 64] for number in range(1, 4))]
+    tb.block.time_out()
+    await counted(tb, rd_timeout=1)
+    # More than the 32 tags of a host without extended ones.
+    await good(tb, 40)
+    await counted(tb)
 
 
 @cocotb.test()
