@@ -26,7 +26,7 @@ module plx_tx_ring_fetch_formal (
     // Slots for 8 descriptors, of a ring of 16.
     localparam [31:0] PLACES = 8;
 
-    logic        m_fetch_valid, takes, begins, running, error, fetching, s_word_last, s_quiet;
+    logic        m_fetch_valid, accept, begins, running, error, fetching, s_word_last, s_quiet;
     logic [63:0] m_fetch_address;
     logic [3:0]  m_fetch_count;
     logic [31:0] doorbell_ts, consumer, cfg_producer;
@@ -44,11 +44,11 @@ module plx_tx_ring_fetch_formal (
 
     // Words of at most two requests, in order; accepted descriptors that are not done.
     wire         asks = m_fetch_valid && m_fetch_ready;
-    logic [31:0] asked = 0, taken = 0, done = 0;
+    logic [31:0] asked = 0, accepted = 0, done = 0;
     logic [3:0]  first = 0, second = 0;
     logic        bad_seen = 0;
     assign s_word_last = s_word_bad || first == 1;
-    assign s_quiet     = quiet && taken == done;
+    assign s_quiet     = quiet && accepted == done;
 
     wire word_ends = s_word_valid && s_word_last;
     wire is_forwarded   = m_fetch_valid && !m_fetch_ready;
@@ -66,12 +66,12 @@ module plx_tx_ring_fetch_formal (
             else if (asks) second <= m_fetch_count;
         end
         if (asks) asked <= asked + {28'd0, m_fetch_count};
-        if (takes) taken <= taken + 32'd1;
+        if (accept) accepted <= accepted + 32'd1;
         if (s_done) done <= done + 32'd1;
         if (s_word_valid && s_word_bad) bad_seen <= 1'b1;
         if (begins) begin
             asked    <= 32'd0;
-            taken    <= 32'd0;
+            accepted    <= 32'd0;
             done     <= 32'd0;
             bad_seen <= 1'b0;
         end
@@ -84,11 +84,11 @@ module plx_tx_ring_fetch_formal (
     always_comb if (started) begin
         if (s_word_valid) assume (first != 0);
         if (m_fetch_ready) assume (second == 0);
-        if (s_done) assume (taken != done);
+        if (s_done) assume (accepted != done);
     end
 
     always_comb if (started) begin
-        assert (asked - done <= PLACES && taken - done <= PLACES);
+        assert (asked - done <= PLACES && accepted - done <= PLACES);
         assert (consumer == done);
         if (m_fetch_valid) begin
             assert (m_fetch_count >= 1 && m_fetch_count <= 8);
@@ -99,8 +99,8 @@ module plx_tx_ring_fetch_formal (
         end
         if (stood) assert (m_fetch_valid && m_fetch_address == address && m_fetch_count == count);
         if (off && !stood) assert (!m_fetch_valid);
-        if (takes) assert (!bad_seen && !s_word_bad);
-        if (begins) assert (!running && !fetching && taken == done);
+        if (accept) assert (!bad_seen && !s_word_bad);
+        if (begins) assert (!running && !fetching && accepted == done);
         assert (fetching == (m_fetch_valid || first != 0));
         cover (asked == 9 && consumer > 2);
         cover (error && !bad_seen && consumer > 1);

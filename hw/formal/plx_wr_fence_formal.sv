@@ -17,7 +17,7 @@
 module plx_wr_fence_formal (
     input logic clk,
     input logic rst,
-    input logic taken,
+    input logic accepted,
     input logic ended,
     input logic s_fence,
     input logic mine
@@ -34,7 +34,7 @@ module plx_wr_fence_formal (
     // plx_wr_mux); of any one of them, those before it.
     logic [2:0] there = 0, before_it;
     logic       open = 0, last = 0;
-    wire        marks = taken && mine && !open;
+    wire        marks = accepted && mine && !open;
     wire        leaves = open && ended && before_it == 0;
     // The fence: it begins, is awaited; the marked write, or that there is none, holds it, was the last before it.
     logic       awaited = 0, holds = 0, final_one = 0, none = 0;
@@ -47,12 +47,12 @@ module plx_wr_fence_formal (
         there     <= there + {2'd0, accepted} - {2'd0, ended};
         open      <= on_way;
         before_it <= marks ? there - {2'd0, ended} : before_it - {2'd0, ended};
-        last      <= marks || last && !taken && !leaves;
+        last      <= marks || last && !accepted && !leaves;
         awaited   <= s_fence && !m_done;
         if (begins) begin
             holds     <= on_way;
-            final_one <= on_way && (marks || last && !taken);
-            none      <= there == {2'd0, ended} && !taken;
+            final_one <= on_way && (marks || last && !accepted);
+            none      <= there == {2'd0, ended} && !accepted;
         end else if (leaves) holds <= 1'b0;
         free_for <= awaited && !m_done && (none || final_one && !holds) ? free_for + 2'd1 : 2'd0;
         if (rst) begin
@@ -66,7 +66,7 @@ module plx_wr_fence_formal (
 
     always_comb if (running && !rst) begin
         assume (!ended || there != 0);
-        assume (!taken || there != 3'd7);
+        assume (!accepted || there != 3'd7);
         // Held until it is passed.
         if (awaited) assume (s_fence);
         if (m_done) assert (awaited && !holds);

@@ -21,8 +21,8 @@ mod tlb;
 
 use self::msix::Vectors;
 pub use self::soft_card::SoftCard;
-use self::soft_card::{MAX_PAYLOAD, MAX_READ, PORTS};
-use self::state::Port;
+use self::soft_card::{MAX_PAYLOAD, MAX_READ};
+use self::state::{PORTS, Port};
 use self::store::{Place, Store, WINDOW};
 use crate::registers::{
     card, clop, event, functions, host, port, timing as timing_block, tlb as tlb_block, tx,

@@ -1,8 +1,8 @@
 //! Functions: who owns what, what an owner reaches, and how one forgets (hw/docs/functions.md).
 
 use super::msix;
-use super::soft_card::{PORTS, SoftCard};
-use super::state::{Ring, Sender};
+use super::soft_card::SoftCard;
+use super::state::{PORTS, Ring, Sender};
 use super::store::{Place, Store};
 use crate::registers::{card, clop, event, functions, host, port, timing, tlb, tx};
 use crate::{Block, Register};

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::msix::Vectors;
 use super::record::Record;
-use super::state::{Faults, List, Port, Queue, Ring, Timing};
+use super::state::{Faults, List, PORTS, Port, Queue, Ring, Timing};
 use super::store::Store;
 use crate::registers::{clop, event, host};
 use crate::simulated::{Host, ReadError, TimingInput};
@@ -12,9 +12,6 @@ use crate::simulated::{Host, ReadError, TimingInput};
 /// A cycle of the core, and of the ports, in picoseconds.
 pub(super) const CORE_PS: u64 = 4000;
 pub(super) const NET_PS: u64 = 6400;
-
-/// Ports.
-pub(super) const PORTS: usize = 4;
 
 /// Longest payload of a write, and longest read: what the host of PCIe Gen3 commonly sets.
 pub(super) const MAX_PAYLOAD: usize = 256;

@@ -4,13 +4,15 @@ use std::collections::VecDeque;
 
 use super::frame::chunk;
 use super::record::Record;
-use super::soft_card::PORTS;
 use crate::layouts::{
     TX_DESCRIPTOR_CHECKSUM_CARD, TX_DESCRIPTOR_CHECKSUM_GIVEN, TX_DESCRIPTOR_FIRST,
     TX_DESCRIPTOR_FLAGS, TX_DESCRIPTOR_INLINE, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_LENGTH,
     TX_DESCRIPTOR_RAW, TX_DESCRIPTOR_SIZE, TX_DESCRIPTOR_TOTAL,
 };
 use crate::simulated::{FUNCTIONS, LinkSignal, WireFrame};
+
+/// Ports.
+pub(super) const PORTS: usize = 4;
 
 /// Preamble, FCS and gap, in bytes beside those of a frame.
 const AROUND: u64 = 24;

@@ -2,8 +2,8 @@
 
 use super::owners::LISTS;
 use super::record::put;
-use super::soft_card::{CORE_PS, PAGE, PORTS, SoftCard};
-use super::state::Placement;
+use super::soft_card::{CORE_PS, PAGE, SoftCard};
+use super::state::{PORTS, Placement};
 use crate::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_LENGTH, EVENT_RECORD_SEQUENCE,
     TLB_FAULT_ADDRESS, TLB_FAULT_FUNCTION, TLB_FAULT_KIND, TLB_FAULT_REASON, TLB_FAULT_STAGES,
