@@ -146,6 +146,37 @@ async def requests_wait_for_the_end_of_a_reset(dut):
 
 
 @cocotb.test()
+async def a_reset_grants_nothing_beside_a_completion(dut):
+    """The block does not take a completion before, during and after a reset: it may request no more until it does."""
+    tb = await ready(dut)
+    tb.block.cc_sink.pause = True
+    read = cocotb.start_soon(tb.bar.read_dword(8, timeout=50, timeout_unit="us"))
+    await wait_for(tb, lambda: int(dut.m_axis_cc_tvalid.value))
+    grants = 0
+
+    async def count():
+        nonlocal grants
+        while True:
+            await FallingEdge(dut.clk)
+            grants += int(dut.pcie_cq_np_req.value) & 1
+
+    counting = cocotb.start_soon(count())
+    control = await tb.device.capability_read_word(PciCapId.EXP, 8)
+    await tb.device.capability_write_word(PciCapId.EXP, 8, control | 0x8000)
+    await wait_for(tb, lambda: int(dut.card_rst.value))
+    await wait_for(tb, lambda: not int(dut.card_rst.value))
+    await tb.settle(300)
+    assert int(dut.m_axis_cc_tvalid.value) and grants == 0, "one request at a time"
+    tb.block.cc_sink.pause = False
+    await with_timeout(read, 20, "us")
+    await wait_for(tb, lambda: grants)
+    counting.kill()
+    assert grants == 1
+    await tb.device.enable_device()
+    assert await with_timeout(tb.bar.read_dword(8), 20, "us") == 0x58554C50
+
+
+@cocotb.test()
 async def reset_of_the_slot_under_traffic(dut):
     """PERST#, with reads open and a register read under way: the host enumerates anew, and all works."""
     tb = await ready(dut)

@@ -80,15 +80,17 @@ module plx_pcie_cc #(
     assign m_axis_cc_tuser  = 33'd0;
     assign m_axis_cc_tdata  = beat == 2'd0 ? whole[255:0] : beat == 2'd1 ? whole[511:256] : {160'd0, whole[607:512]};
 
-    // The next request of the block: granted; being answered.
+    // The next request of the block: granted; being answered. A reset of the card forgets one whose completion may be
+    // here and has not left: the next one waits for that.
     logic granted, asked;
+    wire  grant = !granted && !asked && !full && !flush;
 
     always_ff @(posedge clk) begin
         if (accept && hif_tx_cpl_eop) full <= 1'b1;
         if (leaves) full <= 1'b0;
         if (sent) beat <= last ? 2'd0 : beat + 2'd1;
-        pcie_cq_np_req <= {1'b0, !granted && !asked};
-        if (!granted && !asked) granted <= 1'b1;
+        pcie_cq_np_req <= {1'b0, grant};
+        if (grant) granted <= 1'b1;
         if (np_accepted) begin
             granted <= 1'b0;
             asked   <= 1'b1;
