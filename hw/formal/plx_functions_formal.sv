@@ -3,19 +3,27 @@
 // One function is in reset at a time. Only its registers are written, whatever any other owns, and as that
 // function; each of them is, before it ends. A request is kept until a reset of its function has ended, also during
 // that of another; none begins without one, and a function level reset is reported once, at its end. Owners do not
-// change meanwhile. When it ends is not proved: its sources, and the writes under way.
+// change meanwhile. Where TLB faults of a function are reported is as it was last written, none other's write changes
+// it, and it is 0 in a reset of it, but for the first cycle. When a reset ends is not proved: its sources, and
+// the writes under way. Mutants are of a request, and of the first 64 steps of a walk: a search up to
+// the end of a reset takes too long.
 // formal: aiger
 // formal: induction 4
-// formal: cover 12
+// formal: cover 66
 // mutant: m_write_valid <= wanted && owner == who; => m_write_valid <= wanted;
 // mutant: m_write_func   <= who; => m_write_func   <= '0;
-// mutant: list  = {port, item[4:0]}; => list  = {2'd0, item[4:0]};
-// mutant: 3'(cfg_page_owner >> (5'd3 * group)); => 3'(cfg_page_owner >> (5'd3 * group[1:0]));
+// mutant: list  = {port, item[4:0]}; => list  = {port, 5'd0};
+// mutant: 3'(cfg_port_owner >> (4'd3 * port)); => 3'(cfg_port_owner >> 4'd3);
 // mutant: resetting <= resetting | lowest; => resetting <= resetting | asked;
 // mutant: number        <= ends ? '0 : number + 1'b1; => number        <= ends ? '0 : number + 2'd2;
-// mutant: asked[who]      <= 1'b0; => asked           <= '0;
-// mutant: s_reset | (s_flr & ~flr_before); => s_reset | s_flr;
-// mutant: m_flr_done[who] <= s_flr[who]; => m_flr_done[who] <= 1'b1;
+// mutant: asked      <= asked | s_reset => asked      <= s_reset
+// mutant: s_reset | (s_flr & ~flr_before); => s_reset;
+// mutant: m_flr_done <= '0; => m_flr_done <= s_flr & ~flr_before;
+// mutant: PCS: offset = port_at + PCS_CTRL; => PCS: wanted = 1'b0;
+// mutant: if (rst || resetting[n]) begin => if (rst) begin
+// mutant: win_write && win_addr[4:2] == n; => win_write && win_addr[3:2] == 2'(n);
+// mutant: if (writes && win_wstrb[1]) => if (writes)
+// mutant: {win_addr[4:2], 3'd0} => {win_addr[3:2], 3'd0}
 
 module plx_functions_formal (
     input logic       clk,
@@ -28,7 +36,12 @@ module plx_functions_formal (
     input logic [2:0] s_event_rest,
     input logic       s_irq_busy,
     input logic       s_accepted,
-    input logic       s_ended
+    input logic       s_ended,
+    input logic       win_fault_valid,
+    input logic       win_write,
+    input logic [4:0] win_addr,
+    input logic [3:0] win_wstrb,
+    input logic [8:0] fault
 );
     // Any owners.
     (* anyconst *) wire [5:0]  cfg_port_owner, queue_owner;
@@ -39,6 +52,13 @@ module plx_functions_formal (
     logic [2:0]  m_write_func;
     logic [16:0] m_write_offset;
     logic [31:0] m_write_data;
+
+    // Of a write of FAULT_CTRL, what it has fields for.
+    logic        win_fault_ready;
+    wire  [31:0] win_wdata = {16'd0, fault[8:1], 7'd0, fault[0]};
+    logic [31:0] win_fault_rdata;
+    logic [7:0]  cfg_event_fault;
+    logic [63:0] cfg_fault_queue;
 
     plx_functions #(.PORTS(2), .EVENT_QUEUES(2), .TLB_ENTRIES(128), .COUNT_W(4)) dut (
         .*, .s_owner(queue_owner[3*m_owner_queue[0] +: 3])
@@ -98,7 +118,7 @@ module plx_functions_formal (
     end
 
     // Any one register of the walk, by its step: it is written before the reset of its owner ends. In a port's steps:
-    // streams, lists, then the controls of the parser, neighbours, generator, MAC and ring.
+    // streams, lists, then the controls of the PCS, parser, neighbours, generator, MAC and ring.
     (* anyconst *) wire [1:0] t_kind;
     (* anyconst *) wire [7:0] t_number;
     wire  [5:0]  item = t_number[5:0];
@@ -115,6 +135,7 @@ module plx_functions_formal (
                 else if (item < 16) t_at = 17'(t_at + 'h200 + 4 * item);
                 else if (item >= 32 && item < 49)
                     t_at = 17'(regs_pkg::CLOP_AT + 'h2018 + 'h800 * t_number[6] + 'h40 * item[4:0]);
+                else if (item == 58) t_at = t_at + 17'h5C;
                 else if (item == 59) t_at = t_at + 17'h24;
                 else if (item == 60) t_at = t_at + 17'h34;
                 else if (item == 61) t_at = t_at + 17'h40;
@@ -176,5 +197,21 @@ module plx_functions_formal (
         if (wanted && still) assert (m_due[f]);
         assert (m_flr_done[f] == (finished && was_flr[f]));
         cover (m_write_valid && m_write_func == 5 && was_flr[5] && wanted && f == 2);
+        cover (is_target && t_kind == 0 && t_number == 58);
+    end
+
+    // ---- Reports of TLB faults --------------------------------------------------------------------
+
+    logic       event_then = 0;
+    logic [7:0] queue_then = 0;
+    wire        puts = win_fault_valid && win_fault_ready && win_write && win_addr[4:2] == f;
+    always_ff @(posedge clk) begin
+        event_then <= !rst && !resetting[f] && (puts && win_wstrb[0] ? fault[0] : event_then);
+        queue_then <= rst || resetting[f] ? 8'd0 : puts && win_wstrb[1] ? fault[8:1] : queue_then;
+    end
+    always_comb if (on) begin
+        assert (cfg_event_fault[f] == event_then && cfg_fault_queue[8*f +: 8] == queue_then);
+        if (win_addr[4:2] == f) assert (win_fault_rdata == {16'd0, queue_then, 7'd0, event_then});
+        cover (event_then && queue_then == 8'h5A && f == 6);
     end
 endmodule

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Around any table (an abstraction replaces plx_xlate_table): one lookup in a cycle, of a request
-// that stands; its response or its hold comes three cycles later. A chunk is allowed only where an entry
-// covers it and permits it, and only if it lies in 4 KiB. One that is refused is not held; one that is held
-// is looked up again once an entry is made. `invalidated` shows a number only when no chunk is in
-// use or looked up that was taken before the number was written, and after the fence; later chunks do not
-// matter. An event is offered where there was room, and is stable until accepted: for the function of its chunk, in
-// the queue of that, and of a chunk that was looked up since the function had events and was in no reset.
+// that stands; its response or its hold comes three cycles later. The table is asked for the function, key, right
+// and address of the master that was accepted, whatever another asks for, and what it says goes to that master. A
+// chunk is allowed only where an entry covers it and permits it, and only if it lies in 4 KiB. One that is refused
+// is not held; one that is held is looked up again once an entry is made. `invalidated` shows a number only when no
+// chunk is in use or looked up that was taken before the number was written, and after the fence; later chunks do
+// not matter. An event is offered where there was room, and is stable until accepted: for the function of its chunk's
+// master, in the queue of that, and of a chunk that was looked up since the function had events and was in no reset.
 // formal: aiger
 // formal: bounded 18
 // formal: cover 20
+// mutant: (s_req_func[m*8 +: 8] => (s_req_func[7:0]
+// mutant: (s_req_key[m*32 +: 32] => (s_req_key[31:0]
+// mutant: |(s_req_write & grant) => |s_req_write
+// mutant: (s_req_address[m*64 +: 64] => (s_req_address[63:0]
+// mutant: = who & {MASTERS{!holds}}; => = {MASTERS{|who && !holds}};
+// mutant: assign m_rsp_address = bus; => assign m_rsp_address = of_address;
+// mutant: {now_cycle_ts[31:0], of_address, of_func, => {now_cycle_ts[31:0], of_address, func,
 // mutant: covered && permitted && !crosses => covered && !crosses
 // mutant: covered && permitted && !crosses => covered && permitted
 // mutant: |who_1 && epoch_1 == f => 1'b0 && epoch_1 == f
@@ -38,13 +46,16 @@ module plx_xlate_formal (
     input logic [1:0]   any_reset
 );
     // Chunks of 16 B: 4 KiB end in the middle, or do not.
-    wire  [127:0] s_req_address = {52'd0, near[1] ? 12'hFF8 : 12'h000, 52'd0, near[0] ? 12'hFF8 : 12'h000};
+    // Any of two functions, pages, keys and rights for each master.
+    (* anyconst *) wire [1:0] func, page, key, right;
+    wire  [127:0] s_req_address = {51'd0, page[1], near[1] ? 12'hFF8 : 12'h000,
+                                   51'd0, page[0], near[0] ? 12'hFF8 : 12'h000};
     wire  [25:0]  s_req_length = {2{13'd16}};
-    // Of two functions, one for each master.
-    wire  [15:0]  s_req_func = 16'h0100;
-    wire  [63:0]  s_req_key = '0;
-    wire  [1:0]   s_req_write = '0;
-    wire  [13:0]  s_req_index = '0;
+    wire  [15:0]  s_req_func = {7'd0, func[1], 7'd0, func[0]};
+    wire  [63:0]  s_req_key = {31'd0, key[1], 31'd0, key[0]};
+    wire  [1:0]   s_req_write = right;
+    // The number of the master, for the event.
+    wire  [13:0]  s_req_index = {7'd1, 7'd0};
     wire          win_entry_valid = 1'b0, win_write = 1'b0;
     wire  [12:0]  win_addr = '0;
     wire  [31:0]  win_wdata = '0;
@@ -97,6 +108,10 @@ module plx_xlate_formal (
     (* hierconn *) wire \dut.pages.covers ;
     (* hierconn *) wire \dut.pages.allows ;
     (* hierconn *) wire \dut.pages.made ;
+    (* hierconn *) wire \dut.pages.s_write ;
+    (* hierconn *) wire [7:0] \dut.pages.s_func ;
+    (* hierconn *) wire [31:0] \dut.pages.s_key ;
+    (* hierconn *) wire [63:0] \dut.pages.s_address , \dut.pages.m_address ;
     wire covers = \dut.pages.covers ;
     wire allows = \dut.pages.allows ;
     wire made   = \dut.pages.made ;
@@ -144,6 +159,11 @@ module plx_xlate_formal (
 
     always_ff @(posedge clk) if (running) begin
         assert (m_req_accepted != 2'b11 && (m_req_accepted & ~s_req_valid) == 0);
+        for (int m = 0; m < 2; m = m + 1) if (m_req_accepted[m]) begin
+            assert (\dut.pages.s_func == func[m] && \dut.pages.s_key == key[m] && \dut.pages.s_write == right[m]);
+            assert (\dut.pages.s_address == s_req_address[64*m +: 64]);
+        end
+        if (m_rsp_valid != 0 && m_rsp_hit) assert (m_rsp_address == \dut.pages.m_address );
         assert ((m_req_accepted & (taken_1 | taken_2 | taken_3)) == 0);
         assert ((m_rsp_valid & ~taken_3) == 0);
         if (m_rsp_valid != 0 && m_rsp_hit) assert (covers && allows && (near & taken_3) == 0);
@@ -159,6 +179,7 @@ module plx_xlate_formal (
             assert ($past(s_room) && m_event_queue == $past(m_room_queue, 2));
             assert (m_event_func < 2 && m_event_queue == (m_event_func == 1 ? 8'd7 : 8'd5));
             assert (m_event_record[layouts_pkg::TLB_FAULT_FUNCTION_AT +: 8] == {5'd0, m_event_func});
+            assert (m_event_func[0] == func[m_event_record[layouts_pkg::EVENT_RECORD_INDEX_AT]]);
             assert (access > (m_event_func[0] ? silent[9:5] : silent[4:0]));
         end
         cover (sts_invalidated == 2 && used != 0);
@@ -184,11 +205,12 @@ module plx_xlate_table #(
     (* anyseq *) wire covers;
     (* anyseq *) wire allows;
     (* anyseq *) wire made;
+    (* anyseq *) wire place;
 
     assign win_entry_ready = 1'b0;
     assign win_entry_rdata = '0;
     assign m_covered   = covers;
     assign m_permitted = allows;
     assign entered     = made && !rst;
-    assign m_address   = '0;
+    assign m_address   = {63'd0, place};
 endmodule
