@@ -257,7 +257,9 @@ module plx_rx_dma_writer #(
     // The chunk ends with them. Each comparison by itself, as `to_end` comes late.
     wire         end_two  = bare ? space[4:0] == 5'd1 || space[4:0] == 5'd2
                           : none || (leads ? held[4:0] == 5'd1 : held == 7'd1 || held[4:0] == 5'd2);
-    wire         last     = busy ? !more_than_2 : to_end ? end_two : jump || reach == 5'd2;
+    wire         last_end = busy ? !more_than_2 : end_two;
+    wire         last_on  = busy ? !more_than_2 : jump || reach == 5'd2;
+    wire         last     = to_end ? last_end : last_on;
     wire         is_record = !busy && leads;
     wire         two_held = |held[6:1];
     wire [127:0] the_record = {timestamp_valid ? timestamp_ns[31:0] : 32'd0, sequence_number, 15'd0, timestamp_valid,
@@ -375,8 +377,10 @@ module plx_rx_dma_writer #(
 
     always_ff @(posedge clk) begin
         state       <= next_state;
-        answering   <= next_state == ANSWER;
-        translating <= next_state == TRANSLATE;
+        // Each without what decides of the commit, which comes late.
+        answering   <= !rst && (state == SELECT ? m_select_valid && m_select_ready : answering && !answers);
+        translating <= !rst && (state == WRITE ? !busy && !lost && turn
+                                : answering ? answers && has_space : translating && !s_xlate_valid);
         if (cut != m_accepted) begin
             on_the_way <= cut ? one_more : ~one_less;
             none_left  <= !cut && one_left;
