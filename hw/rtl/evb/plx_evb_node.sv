@@ -119,8 +119,11 @@ module plx_evb_node #(
     wire more    = s_store_valid && has_room && !stored_last;
     wire ends    = state == IDLE && room && (done || s_done) && running;
     wire stores  = state == IDLE && !ends && more;
-    wire looks   = state == IDLE && !ends && !more && waits && !known;
-    wire rests   = state == IDLE && !ends && !more && !looks;
+    wire unknown = waits && !known;
+    wire looks   = state == IDLE && !ends && !more && unknown;
+    // Whether a transfer ends depends on the space for its message, which comes late.
+    wire calm    = state == IDLE && !more && !unknown;
+    wire rests   = calm && !ends;
     wire flow_accepted = rests && s_flow_valid;
 
     assign s_store_ready = stores;
