@@ -114,7 +114,8 @@ module plx_rx_dma_writer #(
     // Gathered units of 16 B of the current payload, and its end; it is discarded.
     logic [2:0]   state, next_state;
     // Registers of their own, as what answers a request comes late.
-    logic         answering, translating;
+    // `no_answer`: the complement of `answering`.
+    logic         answering, translating, no_answer;
     logic [6:0]   held;
     logic [127:0] unit_0, unit_1;
     logic         load, use_0, use_1, ended;
@@ -160,7 +161,8 @@ module plx_rx_dma_writer #(
     wire         has_space = answers && s_select_status == 0;
     wire  [63:4] asked   = answering ? s_select_address[63:4] : {back ? address[63:12] : page, unit};
 
-    assign m_xlate_valid      = translating || has_space;
+    // By a register of its own, so that the answer, which comes late, is the last gate before the arbiter.
+    assign m_xlate_valid      = translating || !no_answer && s_select_valid && s_select_status == 0;
     assign m_xlate_address    = {asked, 4'd0};
     assign m_xlate_length     = {9'd256 - {1'b0, asked[11:4]}, 4'd0};
     assign m_xlate_func       = answering ? s_select_func : func;
@@ -257,9 +259,7 @@ module plx_rx_dma_writer #(
     // The chunk ends with them. Each comparison by itself, as `to_end` comes late.
     wire         end_two  = bare ? space[4:0] == 5'd1 || space[4:0] == 5'd2
                           : none || (leads ? held[4:0] == 5'd1 : held == 7'd1 || held[4:0] == 5'd2);
-    wire         last_end = busy ? !more_than_2 : end_two;
-    wire         last_on  = busy ? !more_than_2 : jump || reach == 5'd2;
-    wire         last     = to_end ? last_end : last_on;
+    wire         last     = busy ? !more_than_2 : to_end ? end_two : jump || reach == 5'd2;
     wire         is_record = !busy && leads;
     wire         two_held = |held[6:1];
     wire [127:0] the_record = {timestamp_valid ? timestamp_ns[31:0] : 32'd0, sequence_number, 15'd0, timestamp_valid,
@@ -379,6 +379,7 @@ module plx_rx_dma_writer #(
         state       <= next_state;
         // Each without what decides of the commit, which comes late.
         answering   <= !rst && (state == SELECT ? m_select_valid && m_select_ready : answering && !answers);
+        no_answer   <= rst || (state == SELECT ? !m_select_valid || !m_select_ready : no_answer || s_select_valid);
         translating <= !rst && (state == WRITE ? !busy && !lost && turn
                                 : answering ? answers && has_space : translating && !s_xlate_valid);
         if (cut != m_accepted) begin
