@@ -184,6 +184,7 @@ module plx_functions #(
     logic               was_accepted;
 
     wire  ends = number == (kind == OF_PORT ? LAST_OF_PORT : kind == OF_QUEUE ? LAST_OF_QUEUE : LAST_OF_PAGE);
+    wire  [1:0] kind_next = state == CLEAR && ends ? kind + 1'b1 : kind;
 
     // Ports that are another function's need not rest.
     wire  [PORTS-1:0]   foreign;
@@ -208,13 +209,11 @@ module plx_functions #(
                 state     <= CLEAR;
                 who       <= {|lowest[7:4], |lowest[7:6] || |lowest[3:2], lowest[7] || lowest[5] || lowest[3] || lowest[1]};
                 resetting <= resetting | lowest;
-                kind      <= OF_PORT;
                 number    <= '0;
             end
             CLEAR: if (!m_write_valid || m_write_ready) begin
                 m_write_valid <= wanted && owner == who;
                 number        <= ends ? '0 : number + 1'b1;
-                if (ends) kind <= kind + 1'b1;
                 if (ends && kind == OF_PAGE) state <= SETTLE;
             end
             // The last write has been accepted, then it has taken effect.
@@ -234,6 +233,9 @@ module plx_functions #(
                 m_flr_done[who] <= s_flr[who];
             end
         endcase
+        // Whether the write is accepted comes late, and decides last.
+        if (m_write_ready || !m_write_valid) kind <= kind_next;
+        if (state == IDLE) kind <= OF_PORT;
         left <= state == QUIET ? left & ~quiet & ~{4'b0000, foreign, foreign} : '1;
         if (rst) begin
             state         <= IDLE;
