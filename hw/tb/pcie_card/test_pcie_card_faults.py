@@ -74,7 +74,7 @@ async def a_reset_of_one_function_leaves_the_other(dut):
 @cocotb.test()
 async def a_missing_page_is_told_to_its_function(dut):
     """Its payload waits, and is placed when the function enters the page; behind the timeout it is lost, and the next one
-    is placed. The other function receives meanwhile, and is told of nothing.
+    is placed. The other function receives meanwhile, and gets no report.
 
     Suite: a_missing_page_holds_its_payload, a_page_that_never_comes_costs_its_payload,
     missing_pages_are_told_to_their_function."""

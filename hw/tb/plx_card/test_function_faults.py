@@ -1,4 +1,4 @@
-"""plx_card: TLB faults of a function, which it is told of in its own queue, and what its reset leaves of them."""
+"""plx_card: TLB faults of a function, reported in its own queue, and what its reset leaves of them."""
 
 import cocotb
 from frames import udp
@@ -56,7 +56,7 @@ async def a_function_is_told_of_its_missing_pages_and_no_other_is(dut):
         tb.frames(1, [udp(b"without a page")])
         await tb.until(lambda count=count: len(told(tb, FIRST)) == count)
         assert told(tb, FIRST)[-1] == (at, 1, count - 1)
-    # Function 0 is told of its own.
+    # Faults of function 0 are reported to it.
     await tb.write(TLB + 0x1010, 0)
     tb.frames(0, [udp(b"without a page")])
     record = await tb.next_event()

@@ -1,4 +1,4 @@
-"""plx_xlate: each fault is told to its function, in its queue; full queues, and resets of functions at any time."""
+"""plx_xlate: each fault is reported to its function, in its queue; full queues, and resets of functions at any time."""
 
 import random
 
@@ -49,7 +49,7 @@ async def a_fault_waits_for_room_and_those_behind_it_are_counted(dut):
 
 @cocotb.test()
 async def each_function_is_told_of_its_own_faults_in_its_own_queue(dut):
-    """One that has no events is not told, nor one that there is not; nobody is in their place."""
+    """No report for a function without events, nor for a number without a function, and none to another."""
     tb = await filled(dut, 1)
     tb.on = 0b10110101
     told = []

@@ -9,8 +9,7 @@ use super::pages::fault_in;
 use super::support::{Make, US, end};
 use crate::rig::{Page, Rig};
 
-/// A function whose page is missing is told in its own queue, enters it and loses nothing; no other function is
-/// told. A queue that is full, or another's, costs its own function alone, and no fault outlives a reset.
+/// A missing page is reported in the queue of its function alone, which enters it and loses nothing. A queue that is full, or another's, costs its own function alone, and no fault outlives a reset.
 pub fn missing_pages_are_told_to_their_function<C: SimulatedCard>(make: Make<'_, C>) {
     /// Queues for faults, of functions 0 to 2.
     const QUEUES: [usize; 3] = [7, 3, 4];

@@ -13,7 +13,11 @@ use crate::rig::{Form, Rig, datagram};
 
 /// A rig that receives payloads on port 0.
 fn receiving<C: SimulatedCard>(make: Make<'_, C>) -> Rig<C> {
-    let mut rig = rig(make);
+    open(rig(make))
+}
+
+/// A rig with a list and a stream on port 0.
+fn open<C: SimulatedCard>(mut rig: Rig<C>) -> Rig<C> {
     rig.add_list(0, 4096, 1000);
     rig.add_stream(0, 0, 5000, Form::Payload);
     rig.enable(0);
@@ -201,10 +205,7 @@ pub fn bus_mastering_comes_and_goes_under_traffic<C: SimulatedCard>(make: Make<'
         }
         // Requests of the moment in which it was switched are on their way.
         rig.device.with(|_, memory| memory.trespasses = 0);
-        rig = Rig::new(rig.device.clone()).unwrap();
-        rig.add_list(0, 4096, 1000);
-        rig.add_stream(0, 0, 5000, Form::Payload);
-        rig.enable(0);
+        rig = open(Rig::new(rig.device.clone()).unwrap());
         rig.write(&port::THIS, 0, port::DESTINATION_IP, 0, u32::MAX);
         rig.put(0, datagram(0, 9, 5000, &[round; 50]));
         // A host may be slow.

@@ -336,7 +336,7 @@ pub fn a_list_of_the_driver_lies_in_pages_apart<C: SimulatedCard>(make: Make<'_,
     assert!(misses > 20, "{misses}");
 }
 
-/// The same by the driver of a virtual function, which has fewer entries: it is told of its pages.
+/// The same by the driver of a virtual function, which has fewer entries, and gets the reports of its pages.
 pub fn a_list_of_a_virtual_function_lies_in_pages_apart<C: SimulatedCard>(make: Make<'_, C>) {
     let device = CosimDevice::scattered(make());
     let bus = device.bar(0, 128 << 10).unwrap();
