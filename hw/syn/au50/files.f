@@ -16,6 +16,8 @@ hw/rtl/host/plx_dma_cut.sv
 hw/rtl/host/plx_dma_rd.sv
 hw/rtl/host/plx_dma_rd_out.sv
 hw/rtl/host/plx_dma_wr.sv
+hw/rtl/host/plx_function_clear.sv
+hw/rtl/host/plx_function_drain.sv
 hw/rtl/host/plx_functions.sv
 hw/rtl/host/plx_host_bus.sv
 hw/rtl/host/plx_msix.sv
