@@ -9,6 +9,8 @@ from cocotb.triggers import ClockCycles, FallingEdge, Timer
 
 from clocks import Clock
 
+QUICK = ("a_lane_without_signal_or_lock_has_no_link", "a_pair_of_ports_tests_its_link_by_prbs31")
+
 NET_PS, CORE_PS = 6400, 4000
 # Registers, of hw/docs/registers.md.
 MAC_STATUS, PCS_CTRL, PCS_STATUS, COUNTS = 0xC, 0x5C, 0x60, 0x4C0

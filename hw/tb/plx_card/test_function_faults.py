@@ -7,6 +7,9 @@ from test_plx_card import CARD, CLOP, CTRL, EVENT, FUNCTIONS, HOST, STATUS, TB, 
 
 PARAMETERS = [{"PORTS": 2, "TLB_ENTRIES": 4, "EVENT_QUEUES": 2, "RD_TAGS": 8, "RX_FIFO_WORDS": 256,
                "RX_FIFO_FRAMES": 32, "ARP_ENTRIES": 16}]
+QUICK = ("a_function_is_told_of_its_missing_pages_and_no_other_is",
+         "a_held_chunk_does_not_hold_up_the_reset_of_its_function",
+         "a_reset_of_the_card_forgets_where_faults_are_told")
 
 FAULT, OWNERS = FUNCTIONS + 0x20, FUNCTIONS + 0x80
 # The queue of function 1, and its memory: of one life, and of the next.

@@ -11,6 +11,7 @@ from host_bus import header
 
 PARAMETERS = [{"PORTS": 2, "TLB_ENTRIES": 4, "EVENT_QUEUES": 2, "RD_TAGS": 8, "RX_FIFO_WORDS": 256,
                "RX_FIFO_FRAMES": 32, "ARP_ENTRIES": 16}]
+QUICK = ("what_a_function_writes_in_its_reset_has_no_effect",)
 
 RING, DATA = 0x3_0000_0000, 0x4_0000_0000
 # The MAC of function 1; where it sends: to broadcast, and to addresses that no host has.
@@ -113,12 +114,19 @@ async def what_a_function_writes_in_its_reset_has_no_effect(dut):
         await write(tb, its_list + register, value)
     await tb.settle()
     refused = await tb.read(HOST + 0x150)
+    # The reset waits for the end of function 0's writes, which the host does not accept.
+    tb.writes.stall = 1.0
+    tb.frames(0, [udp(b"for function 0")])
+    await tb.step(300)
     dut.cfg_flr.value = 2
     # Its ports have been walked by then.
     await tb.until(lambda: int(dut.resetting.value) == 2)
-    await tb.until(lambda: int(dut.host_bus.functions.kind.value) != 0)
+    await tb.until(lambda: int(dut.host_bus.functions.clear.kind.value) != 0)
     for at, value in ((its_list + 0x18, 1), (stream, 6000 | 1 << 31), (port(1, 0x8), 3), (TX + 0x148, 0x301)):
         await write(tb, at, value)
+    await tb.settle()
+    assert int(dut.resetting.value) == 2
+    tb.writes.stall = 0.0
     await reset(tb, 1)
     assert await tb.read(HOST + 0x150) == refused + 4
     await tb.write(FUNCTIONS + 8, 0)
