@@ -196,8 +196,8 @@ module plx_clop #(
     wire [3:0]  status     = !is_live && how <= 4'd4 ? 4'd5 : how;
 
     logic [63:0]        base;
-    logic [30:0]        size, timeout, sts_used;
-    logic [16:0]        count;
+    logic [31:0]        size, count, timeout;
+    logic [30:0]        sts_used;
     logic               bare, enable, unfit, flush, begins, possible, wanted, flushed;
     logic [2:0]         select_status, func;
     logic [7:0]         queue;
@@ -260,7 +260,8 @@ module plx_clop #(
         .clk, .advance(!hold),
         .do_select(op == SELECT), .do_commit(op == COMMIT), .do_look(op == LOOK && !list_open), .do_begin(begins),
         .length, .timestamp_ns, .timestamp_valid, .stages, .status,
-        .enable(enable && !unfit), .flush, .base, .size, .count, .bare, .stride, .timeout, .released,
+        .enable(enable && !unfit), .flush, .base, .size(size[30:0]), .count(count[16:0]), .bare, .stride,
+        .timeout(timeout[30:0]), .released,
         .now(now_cycle_ts), .state,
         .room(s_room), .next_state, .sts_serial, .sts_used, .sts_sequence,
         .select_status, .select_address, .possible, .wanted, .record, .flushed
@@ -334,8 +335,7 @@ module plx_clop #(
     end
 
     // Accesses of software.
-    assign words = {released, {30'd0, flush, enable}, {1'b0, timeout}, {stride, queue, 1'b0, func, 3'd0, bare},
-                    {15'd0, count}, {1'b0, size}, base};
+    assign words = {released, {30'd0, flush, enable}, timeout, {stride, queue, 1'b0, func, 3'd0, bare}, count, size, base};
 
     wire [11*32-1:0] all_words = {sts_sequence, {1'b0, sts_used}, sts_serial, late_words};
     wire [3:0]       word      = win_addr[5:2];

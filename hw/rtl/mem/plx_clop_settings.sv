@@ -13,17 +13,18 @@ module plx_clop_settings (
 
     // Its settings.
     output logic [63:0] base,
-    output logic [30:0] size,
-    output logic [16:0] count,
+    output logic [31:0] size,
+    output logic [31:0] count,
     output logic        bare,
     output logic [7:0]  to_queue,
     output logic [2:0]  func,
     output logic [15:0] stride,
-    output logic [30:0] timeout,
+    output logic [31:0] timeout,
     output logic [31:0] released,
     output logic        enable,
     output logic        flush,
-    // Address or size is between multiples of 64, which the card cannot honour.
+    // What the card cannot honour: an address or a size between multiples of 64, a size of more than 1 GiB, more than
+    // 65536 buffers, a wait of 2^31 or more.
     output logic        unfit,
 
     // Bytes of a word of that list are written; the write enables the list.
@@ -118,17 +119,17 @@ module plx_clop_settings (
     wire [31:0] mode = words[MODE*32 +: 32];
 
     assign base     = words[63:0];
-    assign size     = words[SIZE*32 +: 31];
-    assign count    = words[(SIZE + 1)*32 +: 17];
+    assign size     = words[SIZE*32 +: 32];
+    assign count    = words[(SIZE + 1)*32 +: 32];
     assign bare     = mode[0];
     assign to_queue = mode[15:8];
     assign func     = mode[6:4];
     assign stride   = mode[31:16];
-    assign timeout  = words[TIMEOUT*32 +: 31];
+    assign timeout  = words[TIMEOUT*32 +: 32];
     assign released = words[(WORDS - 1)*32 +: 32];
 
-    assign unfit    = |base[5:0] || |size[5:0];
+    assign unfit    = |base[5:0] || |size[5:0] || size[31] || size[30] && |size[29:6]
+                      || |count[31:17] || count[16] && |count[15:0] || timeout[31];
 
-    wire unused = &{1'b0, mode[3:1], mode[7], words[SIZE*32 + 31], words[(SIZE + 1)*32 + 17 +: 15],
-                    words[TIMEOUT*32 + 31]};
+    wire unused = &{1'b0, mode[3:1], mode[7]};
 endmodule

@@ -173,31 +173,45 @@ pub fn a_fault_writes_nothing_and_is_told<C: SimulatedCard>(make: Make<'_, C>) {
     end(rig);
 }
 
-/// No byte is written elsewhere than where the host said: a list at such a place is off.
-pub fn a_list_between_multiples_of_64_is_off<C: SimulatedCard>(make: Make<'_, C>) {
+/// No byte is written elsewhere than where the host said, and no number is cut to its register: the list is off.
+pub fn a_list_that_the_card_cannot_honour_is_off<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = one_stream(make, 4096, 100);
     let base = rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0);
     let mut off = 0;
-    for (shift, size) in [(1, 4096), (4, 4096), (32, 4096), (0, 4097), (0, 4096 + 32)] {
+    let count = list(&rig, clop::LIST_COUNT);
+    let begin = |rig: &Rig<C>, [shift, size, count, timeout]: [u32; 4]| {
         rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
-        rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base + shift);
+        rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base + u64::from(shift));
         rig.write(&clop::THIS, 0, clop::LIST_SIZE, 0, size);
+        rig.write(&clop::THIS, 0, clop::LIST_COUNT, 0, count);
+        rig.write(&clop::THIS, 0, clop::LIST_TIMEOUT, 0, timeout);
         rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
+    };
+    for settings in [
+        [1, 4096, count, 100],
+        [4, 4096, count, 100],
+        [32, 4096, count, 100],
+        [0, 4097, count, 100],
+        [0, 4096 + 32, count, 100],
+        [0, (1 << 30) + 64, count, 100],
+        [0, (1 << 31) + 4096, count, 100],
+        [0, 4096, (1 << 16) + 1, 100],
+        [0, 4096, (1 << 17) + count, 100],
+        [0, 4096, (1 << 31) + count, 100],
+        [0, 4096, count, (1 << 31) + 100],
+    ] {
+        begin(&rig, settings);
         put(&rig, 2, 100);
         off += 2;
-        assert_eq!(
-            rig.outcomes(0),
-            [0, 0, 0, 0, 0, off, 0, 0],
-            "{shift} {size}"
-        );
+        assert_eq!(rig.outcomes(0), [0, 0, 0, 0, 0, off, 0, 0], "{settings:?}");
         assert!(rig.flush().is_empty());
     }
-    rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
-    rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base);
-    rig.write(&clop::THIS, 0, clop::LIST_SIZE, 0, 4096);
-    rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
-    put(&rig, 1, 100);
-    assert_eq!(rig.outcomes(0), [1, 0, 0, 0, 0, off, 0, 0]);
+    // The largest that it honours. (Buffers behind the first have no page.)
+    for settings in [[0, 1 << 30, 1 << 16, (1 << 31) - 1], [0, 4096, count, 100]] {
+        begin(&rig, settings);
+        put(&rig, 1, 100);
+    }
+    assert_eq!(rig.outcomes(0), [2, 0, 0, 0, 0, off, 0, 0]);
     end(rig);
 }
 

@@ -73,7 +73,7 @@ macro_rules! conformance {
             a_list_without_a_buffer_refuses_and_goes_on,
             a_payload_that_no_buffer_holds_is_refused,
             a_fault_writes_nothing_and_is_told,
-            a_list_between_multiples_of_64_is_off,
+            a_list_that_the_card_cannot_honour_is_off,
             a_list_lies_in_pages_that_do_not_follow_each_other,
             a_missing_page_holds_its_payload,
             a_page_that_never_comes_costs_its_payload,

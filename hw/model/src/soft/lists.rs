@@ -41,7 +41,10 @@ impl SoftCard {
         let register =
             |register: crate::Register| self.store.get(clop::THIS.at + register.of(list));
         let mode = register(clop::LIST_MODE);
-        let is_unfit = (register(clop::LIST_BASE) | register(clop::LIST_SIZE)) & 63 != 0;
+        let is_unfit = (register(clop::LIST_BASE) | register(clop::LIST_SIZE)) & 63 != 0
+            || register(clop::LIST_SIZE) > 1 << 30
+            || register(clop::LIST_COUNT) > 1 << 16
+            || register(clop::LIST_TIMEOUT) >= 1 << 31;
         Settings {
             base: self.store.get64(Self::list_at(list)),
             size: register(clop::LIST_SIZE),

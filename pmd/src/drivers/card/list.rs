@@ -14,6 +14,9 @@ const PAGE: usize = 4 << 10;
 /// Longest list: the distance of two in the card's virtual addresses has space for more.
 const MOST: usize = 1 << 38;
 
+/// The longest wait of a payload that `LIST_TIMEOUT` takes, in stamps.
+const LONGEST_WAIT: u32 = (1 << 31) - 1;
+
 /// A list, as its reader has it.
 pub(super) struct List<D: Device> {
     nic: Nic<D>,
@@ -73,7 +76,7 @@ impl<D: Device> List<D> {
         let address = tlb.add(memory.addresses(), len)?;
         let (at, number) = (nic.at.clop, usize::from(config.stream));
         let stamps = nic.cycles(card::NET_KHZ, config.timeout);
-        let stamps = stamps.min(clop::LIST_TIMEOUT_VALUE);
+        let stamps = stamps.min(LONGEST_WAIT);
         nic.bus.write32(at + clop::LIST_CTRL.of(number), 0);
         nic.write64(at + clop::LIST_BASE.of(number), address);
         let settings = [

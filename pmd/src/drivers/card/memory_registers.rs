@@ -103,15 +103,15 @@ pub(super) mod clop {
         NEXT 0x0004 "clop" "offset of the next block" {}
         LIST_BASE 0x2000 [128; 0x40] "clop" "virtual address of the first buffer" {}
         LIST_BASE_HIGH 0x2004 [128; 0x40] "clop" "upper half of LIST_BASE" {}
-        LIST_SIZE 0x2008 [128; 0x40] "clop" "bytes of a buffer" { LIST_SIZE_VALUE = 0x7fff_ffff }
-        LIST_COUNT 0x200c [128; 0x40] "clop" "buffers" { LIST_COUNT_VALUE = 0x1_ffff }
+        LIST_SIZE 0x2008 [128; 0x40] "clop" "bytes of a buffer" {}
+        LIST_COUNT 0x200c [128; 0x40] "clop" "buffers" {}
         LIST_MODE 0x2010 [128; 0x40] "clop" "how payloads lie" {
             LIST_MODE_BARE = 0x1,
             LIST_MODE_FUNC = 0x7 << 4,
             LIST_MODE_QUEUE = 0xff << 8,
             LIST_MODE_STRIDE = 0xffff << 16,
         }
-        LIST_TIMEOUT 0x2014 [128; 0x40] "clop" "longest wait of a payload, in stamps (6.4 ns)" { LIST_TIMEOUT_VALUE = 0x7fff_ffff }
+        LIST_TIMEOUT 0x2014 [128; 0x40] "clop" "longest wait of a payload, in stamps (6.4 ns)" {}
         LIST_CTRL 0x2018 [128; 0x40] "clop" "control" {
             LIST_CTRL_ENABLE = 0x1,
             LIST_CTRL_FLUSH = 0x1 << 1,
