@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Synchronises pulses of one cycle from one clock to another: each toggles a level, and a change of
-// the level is a pulse again. Pulses must be STAGES + 1 cycles of the slower clock apart.
+// the level is a pulse again. Pulses must be STAGES + 1 cycles of the slower clock apart. A reset
+// of one side alone would change the level, which is a pulse to the other.
 // Latency: one cycle of s_clk, then STAGES edges of m_clk.
 
 module plx_sync_pulse #(
     parameter STAGES = 2  // registers of the synchroniser
 ) (
-    // Pulses in.
+    // Pulses in. Both resets must be held until each clock has sampled its own; none arrives in them.
     input  logic s_clk,
     input  logic s_rst,
     input  logic s_pulse,
