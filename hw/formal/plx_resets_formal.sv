@@ -9,6 +9,7 @@
 // formal: edges
 // formal: aiger
 // formal: abstract plx_sync_bit
+// formal: abstract plx_sync_reset
 // formal: always 20
 // formal: cover 72
 // mutant: .rst_async(rst_core), .rst(core_of_core) => .rst_async(rst_net), .rst(core_of_core)
@@ -28,22 +29,6 @@
 // mutant: QUIESCE: if (wr_idle) begin => QUIESCE: if (wr_idle && !net_clear) begin
 // mutant: if (rd_idle) begin => begin
 // mutant: default: if (count == LAST) state <= RUN; => default: if (count == 5'd2) state <= RUN;
-
-// As in hw/rtl: it begins without an edge.
-module plx_sync_reset #(
-    parameter STAGES = 4
-) (
-    input  logic clk,
-    input  logic rst_async,
-    output logic rst
-);
-    (* gclk *) wire step;
-    logic [STAGES-1:0] before;
-    wire  [STAGES-1:0] stages = before | {STAGES{rst_async}};
-
-    assign rst = stages[STAGES-1];
-    always_ff @(posedge step) before <= clk ? {stages[STAGES-2:0], rst_async} : stages;
-endmodule
 
 // Any clock: it stands at will, runs behind a reset, and runs again behind several of its edges.
 module plx_clock_watch #(
