@@ -5,7 +5,8 @@
 // or not, behind that of the other side of the queues, and ends four edges behind it; then clk_net's side ends within
 // four edges, and not before it has had an edge in its own reset behind one of the other in its. XGMII has local
 // faults in it, and no state is told. Signal, lock, error rate and the mode of the test pattern cross in two to three
-// edges; there is block lock only while words arrive.
+// edges; there is block lock only while words arrive. The reset of clk_net lasts for two edges: of one alone, behind
+// another, the end of that one might still be on its way.
 // formal: edges
 // formal: aiger
 // formal: abstract plx_sync_bit
@@ -80,7 +81,8 @@ module queue_resets (
 );
     (* gclk *) wire step;
 
-    // Each side's registers are in reset; the writer's have been, in this reset of the reader's, which had an edge then.
+    // Each side's registers are in reset; the writer's have been, in this reset of the reader's, which has had an edge
+    // since; ever.
     logic rx_in = 0, net_in = 0, was_net = 1, was_rx = 1, begun = 0, both = 0, up = 0;
     always_ff @(posedge clk_rx_net) rx_in <= rst_rx;
     always_ff @(posedge clk_net) net_in <= rst_net;
