@@ -49,21 +49,23 @@ module plx_pcs_counts_formal (
 
     // ---- Resets -----------------------------------------------------------------------------------
 
-    // Each side's registers are in reset; clk_net has had an edge in its own since the other side's began; ever.
-    logic rx_in = 0, net_in = 0, both = 0, up = 0, net_before = 1, rx_before = 1;
+    // Each side's registers are in reset; the writer's have been, in this reset of the reader's, which has had an
+    // edge since; ever. plx_pcs is proved to keep this.
+    logic rx_in = 0, net_in = 0, begun = 0, both = 0, up = 0, net_before = 1, rx_before = 1;
     always_ff @(posedge clk_rx_net) rx_in <= rst_rx;
     always_ff @(posedge clk_net) net_in <= rst_net;
     always_ff @(posedge step) begin
         net_before <= rst_net;
         rx_before  <= rst_rx;
-        both       <= net_in && rst_net && !(clk_rx_net && rst_rx && !rx_in) && (both || rx_in && clk_net);
+        begun      <= net_in && rst_net && !(rst_rx && !rx_before) && (begun || clk_rx_net && rst_rx);
+        both       <= net_in && rst_net && !(rst_rx && !rx_before) && (both || begun && clk_net);
         up         <= up || both;
     end
     always_comb begin
         if (!up && !both) assume (rst_net && rst_rx);
         if (rst_rx && !rx_before) assume (net_in && rst_net);
         if (rx_before && !rx_in) assume (rst_rx);
-        if (net_before && !(both && net_in && (rx_in || !rst_rx))) assume (rst_net);
+        if (net_before && !(both && net_in)) assume (rst_net);
     end
 
     // ---- Clocks -----------------------------------------------------------------------------------
