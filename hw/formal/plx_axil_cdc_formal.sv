@@ -8,6 +8,7 @@
 // an edge. A level that has changed in the last step of the solver arrives before or after an edge of the receiver.
 // formal: edges
 // formal: aiger
+// formal: abstract plx_sync_bit
 // formal: always 20
 // formal: cover 40
 // mutant: ask <= ask ? !answer_seen : acc_valid && !answer_seen; => ask <= ask ? !answer_seen : acc_valid;
@@ -22,27 +23,6 @@
 // mutant: m_axil_wvalid  <= m_axil_wvalid ? !m_axil_wready => m_axil_wvalid  <= m_axil_wvalid ? !m_axil_awready
 // mutant: begin_access && !acc_write; => begin_access;
 // mutant: m_axil_wstrb  <= acc_wstrb; => m_axil_wstrb  <= '1;
-
-// As in hw/rtl, but a bit of the last step may arrive late.
-module plx_sync_bit #(
-    parameter WIDTH  = 1,
-    parameter STAGES = 2
-) (
-    input  logic             clk,
-    input  logic             rst,
-    input  logic [WIDTH-1:0] d,
-    output logic [WIDTH-1:0] q
-);
-    (* gclk *) wire step;
-    (* anyseq *) wire [WIDTH-1:0] late;
-    logic [WIDTH-1:0]        before;
-    logic [STAGES*WIDTH-1:0] stages;
-
-    assign q = stages[STAGES*WIDTH-1 -: WIDTH];
-
-    always_ff @(posedge step) before <= d;
-    always_ff @(posedge clk) stages <= rst ? '0 : {stages[(STAGES-1)*WIDTH-1:0], (d & ~late) | (before & late)};
-endmodule
 
 module plx_axil_cdc_formal (
     input logic s_clk,

@@ -8,6 +8,8 @@
 // function was reset without them. Each bit that has changed since the last step of the solver crosses for itself.
 // formal: edges
 // formal: aiger
+// formal: abstract plx_sync_bit
+// formal: abstract plx_sync_reset
 // formal: always 20
 // formal: cover 72
 // mutant: .rst_async(rst_core), .rst(core_of_core) => .rst_async(rst_net), .rst(core_of_core)
@@ -27,43 +29,6 @@
 // mutant: QUIESCE: if (wr_idle) begin => QUIESCE: if (wr_idle && !net_clear) begin
 // mutant: if (rd_idle) begin => begin
 // mutant: default: if (count == LAST) state <= RUN; => default: if (count == 5'd2) state <= RUN;
-
-// As in hw/rtl: it begins without an edge.
-module plx_sync_reset #(
-    parameter STAGES = 4
-) (
-    input  logic clk,
-    input  logic rst_async,
-    output logic rst
-);
-    (* gclk *) wire step;
-    logic [STAGES-1:0] before;
-    wire  [STAGES-1:0] stages = before | {STAGES{rst_async}};
-
-    assign rst = stages[STAGES-1];
-    always_ff @(posedge step) before <= clk ? {stages[STAGES-2:0], rst_async} : stages;
-endmodule
-
-// As in hw/rtl, but a bit of the last step may arrive late.
-module plx_sync_bit #(
-    parameter WIDTH  = 1,
-    parameter STAGES = 2
-) (
-    input  logic             clk,
-    input  logic             rst,
-    input  logic [WIDTH-1:0] d,
-    output logic [WIDTH-1:0] q
-);
-    (* gclk *) wire step;
-    (* anyseq *) wire [WIDTH-1:0] late;
-    logic [WIDTH-1:0]        before;
-    logic [STAGES*WIDTH-1:0] stages;
-
-    assign q = stages[STAGES*WIDTH-1 -: WIDTH];
-
-    always_ff @(posedge step) before <= d;
-    always_ff @(posedge clk) stages <= rst ? '0 : {stages[(STAGES-1)*WIDTH-1:0], (d & ~late) | (before & late)};
-endmodule
 
 // Any clock: it stands at will, runs behind a reset, and runs again behind several of its edges.
 module plx_clock_watch #(

@@ -6,6 +6,7 @@
 // itself, before or after an edge of the receiver, as it does at a register that may be metastable.
 // formal: edges
 // formal: aiger
+// formal: abstract plx_sync_bit
 // formal: always 14
 // formal: cover 24
 // mutant: s_cycle_ts ^ (s_cycle_ts >> 1); => s_cycle_ts ^ (s_cycle_ts >> 2);
@@ -13,27 +14,6 @@
 // mutant: binary ^ (binary >> (1 << i)); => binary ^ (binary >> 1);
 // mutant: m_cycle_ts <= m_rst ? '0 : binary; => m_cycle_ts <= m_rst ? '0 : binary + 'd1;
 // mutant: plx_sync_bit #(.WIDTH(WIDTH)) => plx_sync_bit #(.WIDTH(WIDTH), .STAGES(4))
-
-// As in hw/rtl, but a bit of the last step may arrive late.
-module plx_sync_bit #(
-    parameter WIDTH  = 1,
-    parameter STAGES = 2
-) (
-    input  logic             clk,
-    input  logic             rst,
-    input  logic [WIDTH-1:0] d,
-    output logic [WIDTH-1:0] q
-);
-    (* gclk *) wire step;
-    (* anyseq *) wire [WIDTH-1:0] late;
-    logic [WIDTH-1:0]        before;
-    logic [STAGES*WIDTH-1:0] stages;
-
-    assign q = stages[STAGES*WIDTH-1 -: WIDTH];
-
-    always_ff @(posedge step) before <= d;
-    always_ff @(posedge clk) stages <= rst ? '0 : {stages[(STAGES-1)*WIDTH-1:0], (d & ~late) | (before & late)};
-endmodule
 
 module plx_timestamp_cdc_formal (
     input logic       s_clk,

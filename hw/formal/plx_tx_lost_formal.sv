@@ -7,6 +7,7 @@
 // the ports' clock has sampled it: the queue requires it.
 // formal: edges
 // formal: words
+// formal: abstract plx_fifo_async
 // formal: induction 2
 // formal: cover 14
 // mutant: count <= {15'd0, s_lost_valid}; => count <= 16'd0;
@@ -19,49 +20,6 @@
 // mutant: busy = s_lost_valid || pending; => busy = s_lost_valid;
 // mutant: busy = s_lost_valid || pending; => busy = pending;
 // mutant: if (rst_net) count <= 16'd0; => if (1'b0) count <= 16'd0;
-
-// A queue that has room, and shows its words, when it likes: what plx_fifo_async may do and more.
-module plx_fifo_async #(
-    parameter WIDTH  = 64,
-    parameter DEPTH  = 16,
-    parameter STAGES = 2
-) (
-    input  logic             w_clk,
-    input  logic             w_rst,
-    input  logic             s_valid,
-    output logic             s_ready,
-    input  logic [WIDTH-1:0] s_data,
-    input  logic             r_clk,
-    input  logic             r_rst,
-    output logic             m_valid,
-    input  logic             m_ready,
-    output logic [WIDTH-1:0] m_data
-);
-    (* gclk *) wire step;
-    (* anyseq *) wire room, seen;
-    logic [2:0]             level = 0;
-    logic [DEPTH*WIDTH-1:0] words;
-
-    assign s_ready = room && level < DEPTH;
-    assign m_valid = seen && level != 0 && !r_rst;
-    assign m_data  = words[WIDTH-1:0];
-
-    wire       write = w_clk && s_valid && s_ready, take = r_clk && m_valid && m_ready;
-    wire [2:0] place = level - {2'd0, take};
-
-    generate
-        for (genvar i = 0; i < DEPTH; i = i + 1) begin : g_word
-            localparam [2:0] HERE = i;
-            localparam NEXT = i + 1 < DEPTH ? i + 1 : i;
-            always_ff @(posedge step) begin
-                if (write && place == HERE) words[i*WIDTH +: WIDTH] <= s_data;
-                else if (take) words[i*WIDTH +: WIDTH] <= words[NEXT*WIDTH +: WIDTH];
-            end
-        end
-    endgenerate
-
-    always_ff @(posedge step) level <= w_clk && w_rst ? 3'd0 : place + {2'd0, write};
-endmodule
 
 module plx_tx_lost_formal (
     input logic clk_net,

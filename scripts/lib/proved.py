@@ -12,6 +12,12 @@ HEAD = """\
 """
 # A name in front of parameters, of an instance, or of a member of a package.
 USE = re.compile(r"\b(\w+)(?=\s*#\s*\(|\s+\w+\s*(?:\[[^]]*\]\s*)?\(|::)")
+ABSTRACT = re.compile(r"^// formal: abstract (\w+)$", re.MULTILINE)
+
+
+def abstractions(file):
+    """The files of modules that a proof has in place of those of hw/rtl."""
+    return [file.parent / "abstract" / f"{name}.sv" for name in ABSTRACT.findall(file.read_text(encoding="utf-8"))]
 
 
 class Proved:
@@ -35,10 +41,11 @@ class Proved:
     def digest(self, file):
         """Of a proof: its file, the modules and packages that it uses, and those that they use."""
         own = file.read_text(encoding="utf-8")
+        texts = {**self.texts, **{one.stem: one.read_text(encoding="utf-8") for one in abstractions(file)}}
         wait, inside = [own], {}
         while wait:
-            for name in set(USE.findall(re.sub("//.*", "", wait.pop()))) & set(self.texts) - set(inside):
-                inside[name] = self.texts[name]
+            for name in set(USE.findall(re.sub("//.*", "", wait.pop()))) & set(texts) - set(inside):
+                inside[name] = texts[name]
                 wait.append(inside[name])
         words = [*self.common, own, *(inside[name] for name in sorted(inside))]
         return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]

@@ -8,7 +8,8 @@ module plx_pcs #(
     parameter SLIP_CYCLES = 32,    // from a slip to the first block behind it, at least
     parameter BER_WINDOW  = 19531  // cycles of 125 us
 ) (
-    // Clock of the card and of the transmitter, and its reset, which may be while the other stands.
+    // Clock of the card and of the transmitter, and its reset, of two cycles at least, which may be while the other
+    // stands.
     input  logic        clk_net,
     input  logic        rst_net,
 

@@ -10,12 +10,9 @@ module crossings (
     output logic m_rst,
 
     input  logic s_level,
-    output logic m_level,
-    input  logic s_pulse,
-    output logic m_pulse
+    output logic m_level
 );
     plx_sync_reset s_reset (.clk(s_clk), .rst_async, .rst(s_rst));
     plx_sync_reset m_reset (.clk(m_clk), .rst_async, .rst(m_rst));
     plx_sync_bit level (.clk(m_clk), .rst(m_rst), .d(s_level), .q(m_level));
-    plx_sync_pulse pulse (.s_clk, .s_rst, .s_pulse, .m_clk, .m_rst, .m_pulse);
 endmodule
