@@ -217,17 +217,20 @@ module plx_arp_cache #(
     wire looked = doing && operation == LOOKUP;
     wire known  = |(same & ~silent);
     wire learnt = doing && operation == LEARN && waiting && learn_ip == s_lookup_ip;
+    // But where software has made it static meanwhile.
+    wire taught = learnt && !(|fixed_same);
 
     assign m_lookup_done = s_lookup_valid && (to_all || to_group) || looked && |same || learnt || give_up;
     assign m_lookup_hit  = to_all || to_group || looked && known || learnt;
-    assign m_lookup_mac  = to_all ? '1 : to_group ? {24'h01005E, 1'b0, s_lookup_ip[22:0]} : learnt ? learn_mac
+    assign m_lookup_mac  = to_all ? '1 : to_group ? {24'h01005E, 1'b0, s_lookup_ip[22:0]} : taught ? learn_mac
         : mac_found;
 
     assign win_ready = doing && operation == ACCESS;
     assign win_rdata = win_word == 3 ? high_read : win_word == 1 ? 32'd0 : read;
 
     always_ff @(posedge clk) begin
-        running <= pick_valid;
+        // An announcement is not stored in the set of another, which it replaces in this cycle.
+        running <= pick_valid && !(pick == LEARN && s_learn_valid);
         if (clearing) begin
             clear_at <= clear_at + 1'b1;
             if (&clear_at) clearing <= 1'b0;
@@ -238,7 +241,7 @@ module plx_arp_cache #(
         if (m_lookup_done) waiting <= 1'b0;
         asked <= waiting && !m_lookup_done && (asked || ask);
         left  <= asked && !m_request_valid && !requesting;
-        if (m_request_ready) m_request_valid <= 1'b0;
+        if (m_request_ready || abandon) m_request_valid <= 1'b0;
         if (ask) m_request_valid <= 1'b1;
 
         if (doing && operation == LEARN) learn <= 1'b0;
