@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Only registers of the function are written, whatever any other owns, and as that function; each of them is,
-// before `done`, and the last write has taken effect then. Owners do not change meanwhile.
+// with the value that disables it, before `done`, and the last write has taken effect then. Owners do not change meanwhile.
 // formal: aiger
 // formal: induction 4
 // formal: cover 176
@@ -12,6 +12,8 @@
 // mutant: 3'(cfg_port_owner >> (4'd3 * port)); => 3'(cfg_port_owner >> 4'd3);
 // mutant: number        <= ends ? '0 : number + 1'b1; => number        <= ends ? '0 : number + 2'd2;
 // mutant: PCS: offset = port_at + PCS_CTRL; => PCS: wanted = 1'b0;
+// mutant: data   = FLUSH; => data   = '0;
+// mutant: vector_step ? MASKED : 32'd0; => 32'd0;
 // mutant: if (settling && m_write_ready) m_write_valid <= 1'b0; => if (settling) m_write_valid <= 1'b0;
 // mutant: done <= settling && m_write_ready && !m_write_valid; => done <= settling && m_write_ready;
 // mutant: done <= settling && m_write_ready && !m_write_valid; => done <= settling && !m_write_valid;
@@ -104,9 +106,11 @@ module plx_function_clear_formal (
     wire  [5:0]  item = t_number[5:0];
     logic        t_known, written = 0;
     logic [16:0] t_at;
+    logic [31:0] t_data;
     logic [2:0]  t_owner;
     always_comb begin
         t_known = 1'b1;
+        t_data  = 32'd0;
         t_at    = 17'(regs_pkg::PORT_AT + 'h2000 * t_number[6]);
         t_owner = cfg_port_owner[3*t_number[6] +: 3];
         case (t_kind)
@@ -117,15 +121,16 @@ module plx_function_clear_formal (
                     t_at = 17'(regs_pkg::CLOP_AT + 'h2018 + 'h800 * t_number[6] + 'h40 * item[4:0]);
                 else if (item == 58) t_at = t_at + 17'h5C;
                 else if (item == 59) t_at = t_at + 17'h24;
-                else if (item == 60) t_at = t_at + 17'h34;
-                else if (item == 61) t_at = t_at + 17'h40;
-                else if (item == 62) t_at = t_at + 17'h8;
-                else if (item == 63) t_at = 17'(regs_pkg::TX_AT + 'h108 + 'h40 * t_number[6]);
+                else if (item == 60) {t_at, t_data} = {t_at + 17'h34, 32'h104};
+                else if (item == 61) {t_at, t_data} = {t_at + 17'h40, 32'h2};
+                else if (item == 62) {t_at, t_data} = {t_at + 17'h8, 32'h22};
+                else if (item == 63) {t_at, t_data} = {17'(regs_pkg::TX_AT + 'h108 + 'h40 * t_number[6]), 32'h300};
                 else t_known = 1'b0;
             end
             2'd1: begin
                 t_known = t_number < 8 && !t_number[1];
                 t_owner = queue_owner[3*t_number[2] +: 3];
+                t_data  = {31'd0, t_number[0]};
                 t_at    = t_number[0] ? 17'(12 + 16 * t_number[2]) : 17'(regs_pkg::EVENT_AT + 'h4008 + 'h40 * t_number[2]);
             end
             default: begin
@@ -135,7 +140,7 @@ module plx_function_clear_formal (
             end
         endcase
     end
-    wire is_target = m_write_valid && at == t_at && m_write_vector == (t_kind == 1 && t_number[0]);
+    wire is_target = m_write_valid && at == t_at && m_write_data == t_data && m_write_vector == (t_kind == 1 && t_number[0]);
     always_ff @(posedge clk) written <= run && !rst && (written || is_target && m_write_ready);
 
     always_comb if (on && run && done && t_known && t_owner == who) assert (written);

@@ -4,7 +4,7 @@
 // each may stand. A reset begins in the received clock with the first edge in it of clk_net, whether the former runs
 // or not, behind that of the other side of the queues, and ends four edges behind it; then clk_net's side ends within
 // four edges, and not before it has had an edge in its own reset behind one of the other in its. XGMII has local
-// faults in it, and no state is told. Signal, lock, error rate and the mode of the test pattern cross in two to three
+// faults in it, and no state is reported. Signal, lock, error rate and the mode of the test pattern cross in two to three
 // edges; there is block lock only while words arrive. The reset of clk_net lasts for two edges: of one alone, behind
 // another, the end of that one might still be on its way.
 // formal: edges

@@ -100,14 +100,14 @@ module plx_timing_event_formal (
         if (rst_net && up) assume (core_in && core_reset);
         if (was_core && !core_reset) assume (core_in && net_in);
         if (was_all && !all_in) assume (rst_core);
-        // Events have edges, and are those of clk_net: none is accepted while it is in reset.
-        if (s_event_valid) assume (s_event_edges != 0 && !rst_net);
+        // Events have edges. One may be offered in the first cycle of a reset: it is not accepted.
+        if (s_event_valid) assume (s_event_edges != 0);
     end
 
     // ---- Cycles with events -------------------------------------------------------------------------
 
     logic [31:0] edges;
-    wire  accept = clk_net && s_event_valid && s_event_ready;
+    wire  accept = clk_net && s_event_valid && s_event_ready && !rst_net;
 
     always_ff @(posedge step) if (accept) begin
         coming               <= coming + 3'd1;

@@ -331,7 +331,9 @@ module plx_tx_ring_one_formal (
     wire [31:0] done_now    = done + {31'd0, s_done_valid};
     wire [95:0] stages      = {now_cycle_ts, s_done_valid ? {done_fetched, done_doorbell} : {last_fetched, last_doorbell}};
     wire [31:0] cookie_now  = s_done_valid ? done_cookie : last_cookie;
-    wire        of_packet   = s_done_end && (s_done_status != 0 || s_done_valid && done_asked);
+    // Each that is not passed on, and each that requests one: plx_tx_read reports its descriptor with its end.
+    wire        of_packet   = s_done_end && s_done_status != 0 || s_done_valid && done_asked;
+    always_comb if (s_done_valid && done_asked) assume (s_done_end);
     wire        nothing     = inside == 0 && packets_inside == 0 && waiting == 0 && undone == 0 && !fetching;
     wire        of_loss     = s_lost_valid && s_lost_ready;
     wire        of_stop     = stop && s_read_idle && undone == 0 && !fetching && !s_done_end;

@@ -9,8 +9,8 @@ module plx_nic #(
     parameter TAGS     = 256,    // of reads at the PCIe block: 32, and more where the host enables extended tags
     parameter GIT_HASH = 160'h0  // commit of the build, in printed order
 ) (
-    // Clock of the ports and of their transmitters, 156.25 MHz, and its reset; the PCIe block's user clock,
-    // 250 MHz, and its reset.
+    // Clock of the ports and of their transmitters, 156.25 MHz, and its reset, of two cycles or more; the PCIe
+    // block's user clock, 250 MHz, and its reset.
     input  logic                  clk_net,
     input  logic                  rst_net,
     input  logic                  clk_core,

@@ -5,7 +5,7 @@
 
 module plx_function_drain #(
     parameter PORTS   = 4, // ports of the card
-    parameter COUNT_W = 16 // bits of the counts of writes: more than can be on their way
+    parameter COUNT_W = 16 // bits of the counts of writes: of twice as many as can be on their way
 ) (
     input  logic             clk,
     input  logic             rst,

@@ -15,7 +15,7 @@ module plx_functions #(
     parameter PORTS        = 4,   // ports of the card
     parameter EVENT_QUEUES = 256, // its event queues
     parameter TLB_ENTRIES  = 128, // its pages
-    parameter COUNT_W      = 16   // bits of the counts of writes: more than can be on their way
+    parameter COUNT_W      = 16   // bits of the counts of writes: of twice as many as can be on their way
 ) (
     input  logic                      clk,
     input  logic                      rst,

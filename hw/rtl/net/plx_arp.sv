@@ -29,6 +29,9 @@ module plx_arp (
     input  logic [31:0] s_request_ip,
     output logic        requesting,
 
+    // The port's function is being reset: answers that wait are thrown away.
+    input  logic        discard,
+
     // Frames to send.
     output logic        m_axis_tx_tvalid,
     input  logic        m_axis_tx_tready,
@@ -85,7 +88,7 @@ module plx_arp (
         .DEPTH(ANSWERS)
     ) answers (
         .clk,
-        .rst,
+        .rst(rst || discard),
         .s_valid(ask_us),
         .s_ready(answer_ready),
         .s_data({s_arp_tagged, s_arp_tag, sender_mac, sender_ip}),

@@ -23,7 +23,8 @@ module plx_arp_cache #(
     output logic        m_lookup_hit,
     output logic [47:0] m_lookup_mac,
 
-    // Lookups do not wait, and nothing is requested.
+    // Lookups do not wait, and nothing is requested: a request that waits is withdrawn. Its address then counts as
+    // requested, until a flush, which a reset of the port's function has.
     input  logic        abandon,
 
     // An address that a neighbour announced.
@@ -217,12 +218,12 @@ module plx_arp_cache #(
     wire looked = doing && operation == LOOKUP;
     wire known  = |(same & ~silent);
     wire learnt = doing && operation == LEARN && waiting && learn_ip == s_lookup_ip;
-    // But where software has made it static meanwhile.
-    wire taught = learnt && !(|fixed_same);
+    // The MAC is that of the announcement, unless software has made the entry static meanwhile.
+    wire as_announced = learnt && !(|fixed_same);
 
     assign m_lookup_done = s_lookup_valid && (to_all || to_group) || looked && |same || learnt || give_up;
     assign m_lookup_hit  = to_all || to_group || looked && known || learnt;
-    assign m_lookup_mac  = to_all ? '1 : to_group ? {24'h01005E, 1'b0, s_lookup_ip[22:0]} : taught ? learn_mac
+    assign m_lookup_mac  = to_all ? '1 : to_group ? {24'h01005E, 1'b0, s_lookup_ip[22:0]} : as_announced ? learn_mac
         : mac_found;
 
     assign win_ready = doing && operation == ACCESS;

@@ -259,6 +259,7 @@ module plx_net #(
         .s_request_ready(request_ready),
         .s_request_ip(request_ip),
         .requesting,
+        .discard,
         .m_axis_tx_tvalid(tx_valid[1]),
         .m_axis_tx_tready(tx_ready[1]),
         .m_axis_tx_tdata(tx_data[64+:64]),

@@ -11,7 +11,8 @@ from host_bus import header
 
 PARAMETERS = [{"PORTS": 2, "TLB_ENTRIES": 4, "EVENT_QUEUES": 2, "RD_TAGS": 8, "RX_FIFO_WORDS": 256,
                "RX_FIFO_FRAMES": 32, "ARP_ENTRIES": 16}]
-QUICK = ("what_a_function_writes_in_its_reset_has_no_effect",)
+QUICK = ("what_a_function_writes_in_its_reset_has_no_effect",
+         "a_reset_while_the_clock_of_the_ports_stands_is_done_when_it_is_back")
 
 RING, DATA = 0x3_0000_0000, 0x4_0000_0000
 # The MAC of function 1; where it sends: to broadcast, and to addresses that no host has.

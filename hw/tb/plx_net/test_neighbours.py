@@ -45,11 +45,11 @@ async def a_neighbour_made_static_while_a_packet_waits_gets_it(dut):
 
 
 @cocotb.test()
-async def a_request_that_has_not_begun_is_withdrawn_in_a_reset(dut):
-    """It would leave with the addresses of the next owner, behind a pause of the link."""
+async def requests_and_answers_that_have_not_begun_are_withdrawn_in_a_reset(dut):
+    """They would leave with the addresses of the next owner, behind a pause of the link."""
     tb = await TB(dut).start()
     tb.sent.busy = 1.0
-    await tb.receive(arp())
+    await tb.receive(*[arp() for _ in range(3)])
     await ClockCycles(dut.clk, 20)
     await tb.transmit((b"one", meta(3, "10.0.0.99")))
     await ClockCycles(dut.clk, 40)

@@ -14,7 +14,7 @@ const PAGE: usize = 4 << 10;
 /// Longest list: the distance of two in the card's virtual addresses has space for more.
 const MOST: usize = 1 << 38;
 
-/// The longest wait of a payload that `LIST_TIMEOUT` takes, in stamps.
+/// The longest wait of a payload that `LIST_TIMEOUT` takes, in cycles of 6.4 ns.
 const LONGEST_WAIT: u32 = (1 << 31) - 1;
 
 /// A list, as its reader has it.
